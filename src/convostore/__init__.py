@@ -1,0 +1,3 @@
+"""convostore keeps what AI agents say."""
+
+__version__ = "0.1.0"

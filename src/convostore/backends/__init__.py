@@ -1,0 +1,1 @@
+"""One module or package per storage; none knows another, none knows a store."""

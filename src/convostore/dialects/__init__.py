@@ -1,0 +1,1 @@
+"""One module per message format: to and from the hub message. Pure functions."""

@@ -1,0 +1,1 @@
+"""Streams and files that conversations come from and go to."""

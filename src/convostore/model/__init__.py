@@ -1,0 +1,1 @@
+"""Frozen nouns: what every floor above speaks of. No I/O."""

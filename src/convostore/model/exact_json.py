@@ -1,0 +1,126 @@
+r"""JSON in, the same JSON out: the one place where values become JSON text and come back.
+
+Kept exactly: key order, integers up to 4300 digits, floats (-0.0 too), every string (lone surrogates too, as ``\ud83d``
+escapes: cut-off JavaScript strings carry them). Refused before anything is written: NaN, infinities, bytes, tuples,
+sets, datetimes, keys that are not strings, subclasses (an enum would come back as plain text), and nesting beyond
+`limits.json_depth_max`. msgspec does the work; it turns the refused ones into something else silently and cannot
+carry lone surrogates, hence the check before it and the standard library's json behind it.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import Any, NoReturn, TypeAlias
+
+import msgspec
+
+from convostore import limits
+from convostore.errors import InvalidInput
+
+__all__ = ["JsonObject", "JsonValue", "check", "decode", "encode", "encode_checked"]
+
+JsonValue: TypeAlias = Any
+"""dict with str keys, list, str, int, float, bool or None, all the way down; what `check` accepts."""
+
+JsonObject: TypeAlias = dict[str, Any]
+
+_INT_MAX = 1 << limits.json_int_bits_max
+_encode = msgspec.json.Encoder().encode
+_decode = msgspec.json.Decoder().decode
+
+
+def check(value: JsonValue, what: str) -> None:
+    """Raise InvalidInput, naming the place inside `value`, if JSON cannot carry `value` exactly."""
+    if not _is_exact(value, limits.json_depth_max):
+        raise InvalidInput(f"{what} cannot be kept exactly: {_explain(value, what, limits.json_depth_max)}")
+
+
+def encode(value: JsonValue, what: str = "value") -> bytes:
+    """Return `value` as compact UTF-8 JSON; `what` names it in the error.
+
+    Raises:
+        InvalidInput: JSON cannot carry it exactly.
+    """
+    check(value, what)
+    return encode_checked(value)
+
+
+def encode_checked(value: JsonValue) -> bytes:
+    """Return a value that `check` has passed, or a Struct made of such values, as compact UTF-8 JSON."""
+    try:
+        return _encode(value)
+    except UnicodeEncodeError:
+        plain = msgspec.to_builtins(value, builtin_types=(msgspec.Raw,))
+        return json.dumps(plain, separators=(",", ":"), default=_decode_raw).encode()
+
+
+def _decode_raw(value: object) -> JsonValue:
+    if isinstance(value, msgspec.Raw):
+        return decode(bytes(value))
+    raise TypeError(f"{type(value).__name__} is not JSON")
+
+
+def decode(data: bytes) -> JsonValue:
+    """Return the value that `data` is the JSON text of.
+
+    Raises:
+        ValueError: `data` is not JSON, or holds a number that no Python float or int is.
+    """
+    try:
+        return _decode(data)
+    except (msgspec.MsgspecError, UnicodeDecodeError):
+        # Lone surrogates are what msgspec refuses and json reads; anything else is refused again below.
+        value = json.loads(data.decode("utf-8", "surrogatepass"), parse_constant=_refuse_constant)
+        if not _is_exact(value, 10**6):
+            raise ValueError("a number in this JSON is out of range") from None
+        return value
+
+
+def _refuse_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is not JSON")
+
+
+def _is_exact(value: object, depth: int) -> bool:
+    kind = type(value)
+    if kind is str or kind is bool or value is None:
+        return True
+    if kind is int:
+        return -_INT_MAX < value < _INT_MAX  # type: ignore[operator]  # mypy does not narrow by `type(x) is int`
+    if kind is float:
+        return math.isfinite(value)  # type: ignore[arg-type]  # likewise
+    if depth == 0:
+        return False
+    if kind is dict:
+        for key, each in value.items():  # type: ignore[attr-defined]  # likewise
+            if type(key) is not str or not (type(each) is str or _is_exact(each, depth - 1)):
+                return False
+        return True
+    if kind is list:
+        for each in value:  # type: ignore[attr-defined]  # noqa: SIM110  all() would cost a generator a level
+            if not (type(each) is str or _is_exact(each, depth - 1)):
+                return False
+        return True
+    return False
+
+
+def _explain(value: object, path: str, depth: int) -> str:
+    """Say where and why; slow, and only called when there is something to say."""
+    if isinstance(value, dict) and type(value) is dict and depth:
+        for key, each in value.items():
+            if type(key) is not str:
+                return f"{path} has the key {key!r} of type {type(key).__name__}; keys must be strings"
+            if not _is_exact(each, depth - 1):
+                return _explain(each, f"{path}[{key!r}]", depth - 1)
+    if isinstance(value, list) and type(value) is list and depth:
+        for index, each in enumerate(value):
+            if not _is_exact(each, depth - 1):
+                return _explain(each, f"{path}[{index}]", depth - 1)
+    path = path if len(path) <= 200 else f"{path[:120]}...{path[-60:]}"
+    if type(value) in (dict, list):
+        return f"{path} is nested deeper than {limits.json_depth_max} levels (or contains itself)"
+    if type(value) is float:
+        return f"{path} is {value}; JSON has no such number"
+    if type(value) is int:
+        return f"{path} is an integer of more than {limits.json_int_bits_max} bits"
+    return f"{path} is of type {type(value).__name__}; convert it to dict, list, str, int, float, bool or None"

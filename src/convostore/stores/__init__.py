@@ -1,0 +1,1 @@
+"""The three stores, each written once on any backend."""
