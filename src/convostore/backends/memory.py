@@ -108,7 +108,7 @@ class MemoryBackend:
             self._check_open()
             matching = [each for each in self._conversations.values() if _matches(each.head, query)]
         key = _sort_key(query)
-        matching.sort(key=key)  # type: ignore[arg-type]  # lists of like kinds compare
+        matching.sort(key=key)
         if begin := cursor.decode(query, *(type(part) for part in key(_ABSENT))):
             matching = [each for each in matching if key(each) > begin]
         page = matching[: query.limit]
@@ -119,7 +119,7 @@ class MemoryBackend:
         """Return the conversations that hold an entry of this id, sorted. Cost: every conversation there is."""
         with self._lock:
             self._check_open()
-            return tuple(sorted(id for id, each in self._conversations.items() if entry_id in each.entries))
+            return tuple(sorted(key for key, each in self._conversations.items() if entry_id in each.entries))
 
     async def aclose(self) -> None:
         """Forget everything."""
