@@ -7,8 +7,9 @@ from datetime import datetime
 from msgspec import Struct
 
 from convostore.model.exact_json import JsonObject
+from convostore.model.times import iso_from_ms, ms_from_datetime
 
-__all__ = ["Conversation", "ForkOrigin"]
+__all__ = ["Conversation", "ForkOrigin", "conversation_to_wire"]
 
 
 class ForkOrigin(Struct, frozen=True):
@@ -39,3 +40,25 @@ class Conversation(Struct, frozen=True, kw_only=True):
     agent_id: str | None = None
     message_count: int = 0
     revision: str = ""
+
+
+def conversation_to_wire(conversation: Conversation) -> JsonObject:
+    """Return the conversation contract's JSON: times with three decimals and Z, what is absent absent."""
+    wire: JsonObject = {
+        "id": conversation.id,
+        "context": conversation.context,
+        "subjectId": conversation.subject_id,
+        "createdAt": iso_from_ms(ms_from_datetime(conversation.created_at)),
+        "updatedAt": iso_from_ms(ms_from_datetime(conversation.updated_at)),
+    }
+    optional = {
+        "metadata": conversation.metadata,
+        "rating": conversation.rating,
+        "ratingComment": conversation.rating_comment,
+        "title": conversation.title,
+        "agentId": conversation.agent_id,
+    }
+    wire |= {name: value for name, value in optional.items() if value is not None}
+    if (origin := conversation.forked_from) is not None:
+        wire["forkedFrom"] = {"conversationId": origin.conversation_id, "messageId": origin.message_id}
+    return wire
