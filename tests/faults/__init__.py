@@ -1,0 +1,1 @@
+"""Faults made on purpose: what the tests use to break the ground below a store."""
