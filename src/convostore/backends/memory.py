@@ -16,6 +16,7 @@ from convostore.contracts import cursor
 from convostore.contracts.backend import Capability, Change, Entry, Head, HeadPage, HeadQuery, Receipt, Snapshot, Window
 from convostore.contracts.law import Verdict, check_change, check_query, check_read, decide
 from convostore.errors import ClosedError
+from convostore.ids import check_id
 
 __all__ = ["MemoryBackend"]
 
@@ -117,6 +118,7 @@ class MemoryBackend:
 
     async def find_entry(self, entry_id: str, /) -> tuple[str, ...]:
         """Return the conversations that hold an entry of this id, sorted. Cost: every conversation there is."""
+        check_id(entry_id, "entry id")
         with self._lock:
             self._check_open()
             return tuple(sorted(key for key, each in self._conversations.items() if entry_id in each.entries))

@@ -17,13 +17,17 @@ import asyncio
 import functools
 import inspect
 from collections.abc import Callable, Coroutine
-from typing import Any
+from typing import Any, ClassVar, Literal
 
 import pytest
 
 from convostore.ids import new_id
+from convostore.testing.workers import opened
 
-__all__ = ["Samples", "Suite", "clause", "clauses_of"]
+__all__ = ["Samples", "Suite", "clause", "clauses_of", "timeout_s"]
+
+timeout_s = 120
+"""Seconds after which a test is cancelled: a lost lock shows as a failure, not as a run that never ends."""
 
 
 class Samples:
@@ -54,7 +58,13 @@ class Samples:
 
 
 class Suite:
-    """Base of every published suite."""
+    """Base of every published suite.
+
+    `subject` says what `factory` returns. `contracts` are the modules whose docstrings list the clauses that it tests.
+    """
+
+    subject: ClassVar[Literal["backend", "store"]] = "store"
+    contracts: ClassVar[tuple[str, ...]] = ()
 
     @pytest.fixture
     def factory(self) -> Callable[[], Any]:
@@ -67,35 +77,38 @@ class Suite:
         return Samples()
 
 
-def clause(*ids: str) -> Callable[[Callable[..., Coroutine[Any, Any, None]]], Callable[..., None]]:
+def clause(
+    *ids: str, needs_fresh: bool = False
+) -> Callable[[Callable[..., Coroutine[Any, Any, None]]], Callable[..., None]]:
     """Mark an async test ``(self, subject, ...fixtures)`` as testing these clauses.
 
     The test's first argument after self (named `backend` or `store`) is what `factory` returns, made inside the test's
-    event loop and closed behind it; an argument named `factory` gives the factory itself, for a second handle.
+    event loop and closed behind it; an argument named `factory` gives the factory itself, for a second handle. A test
+    whose first argument is `factory` opens everything itself. `needs_fresh`: the test needs storage of its own (it
+    damages it, fills it or looks at all that is there), so it is not run on a live store.
     """
 
     def mark(test: Callable[..., Coroutine[Any, Any, None]]) -> Callable[..., None]:
-        parameters = list(inspect.signature(test).parameters.values())
-        fixtures = [each for each in parameters[2:] if each.name != "factory"]
-        wants_factory = any(each.name == "factory" for each in parameters[2:])
+        own, first, *others = inspect.signature(test).parameters.values()
+        wants_factory = any(each.name == "factory" for each in others)
         given = inspect.Parameter("factory", inspect.Parameter.POSITIONAL_OR_KEYWORD)
+        fixtures = [each for each in others if each.name != "factory"]
 
         @functools.wraps(test)
         def run(self: Suite, factory: Callable[[], Any], **others: Any) -> None:
             async def body() -> None:
-                made = factory()
-                subject = await made if inspect.isawaitable(made) else made
-                if wants_factory:
-                    others["factory"] = factory
-                try:
-                    await test(self, subject, **others)
-                finally:
-                    await subject.aclose()
+                async with asyncio.timeout(timeout_s):
+                    if first.name == "factory":
+                        await test(self, factory, **others)
+                        return
+                    async with opened(factory) as subject:
+                        await test(self, subject, **others, **({"factory": factory} if wants_factory else {}))
 
             asyncio.run(body())
 
-        run.__signature__ = inspect.Signature([parameters[0], given, *fixtures])  # type: ignore[attr-defined]
+        run.__signature__ = inspect.Signature([own, given, *fixtures])  # type: ignore[attr-defined]
         run.clauses = ids  # type: ignore[attr-defined]
+        run.needs_fresh = needs_fresh  # type: ignore[attr-defined]
         return run
 
     return mark
