@@ -15,10 +15,21 @@ from msgspec import UNSET, structs
 from convostore.contracts import cursor
 from convostore.contracts.backend import Capability, Change, Entry, Head, HeadPage, HeadQuery, Receipt, Snapshot, Window
 from convostore.contracts.law import Verdict, check_change, check_query, check_read, decide
-from convostore.errors import ClosedError
+from convostore.errors import ClosedError, InvalidInput
 from convostore.ids import check_id
 
-__all__ = ["MemoryBackend"]
+__all__ = ["MemoryBackend", "from_url"]
+
+
+def from_url(url: str) -> MemoryBackend:
+    """Return a new, empty backend; two stores opened with the same URL share nothing.
+
+    Raises:
+        InvalidInput: the URL says more than ``memory://``.
+    """
+    if url not in ("memory:", "memory://"):
+        raise InvalidInput(f"{url!r} says more than 'memory://', which takes no name and no options")
+    return MemoryBackend()
 
 
 class _Conversation:

@@ -7,13 +7,14 @@ and time are the entry's, and are not written twice.
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from typing import Any, cast, get_args
 
 import msgspec
 from msgspec import Raw, Struct
 
-from convostore.contracts.backend import Entry, NewEntry
-from convostore.errors import InvalidInput
+from convostore.contracts.backend import Damage, Entry, NewEntry
+from convostore.errors import CorruptDataError, InvalidInput
 from convostore.ids import check_id
 from convostore.model import exact_json
 from convostore.model.exact_json import JsonObject
@@ -32,7 +33,7 @@ from convostore.model.message import (
 )
 from convostore.model.times import datetime_from_ms, iso_from_ms, ms_from_datetime, ms_from_iso
 
-__all__ = ["DIALECT", "KIND", "check_message", "message_from_wire", "message_to_wire", "read", "write"]
+__all__ = ["DIALECT", "KIND", "check_message", "message_from_wire", "message_to_wire", "read", "read_all", "write"]
 
 DIALECT = "hub/1"
 KIND = "message"
@@ -110,6 +111,22 @@ def read(entry: Entry, conversation_id: str | None = None) -> Message:
         conversation_id=conversation_id,
         created_at=datetime_from_ms(entry.created_at_ms),
     )
+
+
+def read_all(entries: Sequence[Entry], conversation_id: str) -> list[Message]:
+    """Return the messages in entries of this dialect.
+
+    Raises:
+        CorruptDataError: a body is not one of this dialect.
+    """
+    messages = []
+    for entry in entries:
+        try:
+            messages.append(read(entry, conversation_id))
+        except ValueError as error:
+            damage = Damage(conversation_id, f"not a {DIALECT} body: {error}", entry.position, entry.entry_id)
+            raise CorruptDataError(conversation_id, [damage]) from error
+    return messages
 
 
 def message_to_wire(message: Message) -> JsonObject:

@@ -170,7 +170,7 @@ def revise(entry: Entry, old: Message, new: Message) -> JsonObject:
         after = {call.tool_call_id: call for call in new.tool_calls}
         calls = []
         for each in plain["tool_calls"]:
-            call = after.get(each.get("id")) if isinstance(each, dict) else None
+            call = after.get(str(each.get("id"))) if isinstance(each, dict) else None
             if call is None and isinstance(each, dict) and each.get("id") in before:
                 continue
             if call is None or call.input == before[call.tool_call_id].input or "function" not in each:
@@ -182,8 +182,3 @@ def revise(entry: Entry, old: Message, new: Message) -> JsonObject:
         if not calls:
             del plain["tool_calls"]
     return plain
-
-
-def result_message(call: ToolCallRecord, output: JsonValue) -> JsonObject:
-    """Return the "tool" message that answers `call` with `output`."""
-    return {"role": "tool", "tool_call_id": call.tool_call_id, "content": text_of(output)}

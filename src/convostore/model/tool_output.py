@@ -75,14 +75,11 @@ def from_object(edited: JsonObject, original: JsonValue) -> JsonValue:
     return edited["value"] if wrapped else edited
 
 
-def result_in(message: Message) -> tuple[ToolCallState, JsonObject]:
+def result_in(message: Message) -> tuple[ToolCallState, JsonValue]:
     """Return the state and output that a "tool" message gives to its call."""
     for part in message.parts:
         if isinstance(part, ToolResultPart) and part.tool_call_id in (None, message.tool_call_id):
-            state: ToolCallState = "error" if part.is_error else "success"
-            if has_shape(part.output):
-                return state, part.output
-            return state, output_of(success=not part.is_error, message=message.content, data=part.output)
+            return "error" if part.is_error else "success", part.output
     return "success", output_of(success=True, message=message.content)
 
 
