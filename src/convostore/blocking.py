@@ -12,7 +12,7 @@ import os
 import threading
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from types import TracebackType
-from typing import Any, Concatenate, Final, ParamSpec, Self, TypeVar
+from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
 from convostore import opening
 from convostore.contracts.backend import Backend
@@ -35,6 +35,7 @@ class Portal:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._loop: asyncio.AbstractEventLoop | None = None
+        self._thread: threading.Thread
         self._pid = 0
         self._closed = False
 
@@ -58,7 +59,8 @@ class Portal:
                 raise ClosedError("this store was closed; open it again")
             if self._loop is None or self._pid != os.getpid():
                 self._loop, self._pid = asyncio.new_event_loop(), os.getpid()
-                threading.Thread(target=self._loop.run_forever, name="convostore-portal", daemon=True).start()
+                self._thread = threading.Thread(target=self._loop.run_forever, name="convostore-portal", daemon=True)
+                self._thread.start()
             return self._loop
 
     def close(self) -> None:
@@ -66,16 +68,8 @@ class Portal:
         with self._lock:
             loop, self._loop, self._closed = self._loop, None, True
         if loop is not None and self._pid == os.getpid():
-            stopped = threading.Event()
-
-            async def stop() -> None:
-                loop.call_soon(loop.stop)
-                loop.call_soon(stopped.set)
-
-            asyncio.run_coroutine_threadsafe(stop(), loop)
-            stopped.wait()
-            while loop.is_running():
-                stopped.wait(0.001)
+            loop.call_soon_threadsafe(loop.stop)
+            self._thread.join()
             loop.close()
 
 
@@ -83,21 +77,22 @@ class _Blocking:
     """Something asynchronous and the portal it runs in."""
 
     def __init__(self, inner: Any, portal: Portal) -> None:
-        self._inner: Final = inner
-        self._portal: Final = portal
+        self._inner = inner
+        self._portal = portal
 
 
 def _blocking(method: Callable[Concatenate[S, P], Coroutine[Any, Any, T]]) -> Callable[Concatenate[Any, P], T]:
     @functools.wraps(method)
-    def call(self: _Blocking, *args: P.args, **kwargs: P.kwargs) -> T:
-        return self._portal.run(method(self._inner, *args, **kwargs))
+    def call(self: Any, *args: P.args, **kwargs: P.kwargs) -> T:
+        result: T = self._portal.run(method(self._inner, *args, **kwargs))
+        return result
 
     return call
 
 
 def _iterating(method: Callable[Concatenate[S, P], AsyncIterator[T]]) -> Callable[Concatenate[Any, P], Iterator[T]]:
     @functools.wraps(method)
-    def call(self: _Blocking, *args: P.args, **kwargs: P.kwargs) -> Iterator[T]:
+    def call(self: Any, *args: P.args, **kwargs: P.kwargs) -> Iterator[T]:
         iterator = method(self._inner, *args, **kwargs)
 
         async def following() -> T:
