@@ -82,16 +82,15 @@ class _Blocking:
 
 
 def _blocking(method: Callable[Concatenate[S, P], Coroutine[Any, Any, T]]) -> Callable[Concatenate[Any, P], T]:
-    @functools.wraps(method)
     def call(self: Any, *args: P.args, **kwargs: P.kwargs) -> T:
         result: T = self._portal.run(method(self._inner, *args, **kwargs))
         return result
 
+    functools.update_wrapper(call, method)
     return call
 
 
 def _iterating(method: Callable[Concatenate[S, P], AsyncIterator[T]]) -> Callable[Concatenate[Any, P], Iterator[T]]:
-    @functools.wraps(method)
     def call(self: Any, *args: P.args, **kwargs: P.kwargs) -> Iterator[T]:
         iterator = method(self._inner, *args, **kwargs)
 
@@ -104,6 +103,7 @@ def _iterating(method: Callable[Concatenate[S, P], AsyncIterator[T]]) -> Callabl
             except StopAsyncIteration:
                 return
 
+    functools.update_wrapper(call, method)
     return call
 
 
