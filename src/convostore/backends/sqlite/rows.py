@@ -1,0 +1,238 @@
+"""Rows: heads and entries as columns, and back, each checked against its checksum.
+
+An entry's checksum is the contract's (`convostore.contracts.checksum`), combined with its key and stamp so that a row which
+turns up in another place, or with another stamp, is noticed too. A head's covers all its columns and its number. Both are
+kept as signed 32-bit numbers, which take one to four bytes. A column of the wrong type, NULL or cut short never passes for
+sound: either it raises here or it changes the checksum.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final, TypeAlias
+from zlib import crc32
+
+import msgspec
+from msgspec import Struct
+
+from convostore.contracts.backend import Damage, Entry, Head
+from convostore.contracts.checksum import entry_checksum
+
+__all__ = [
+    "ENTRY_COLUMNS",
+    "HEAD_COLUMNS",
+    "POSITION_MAX",
+    "Label",
+    "Row",
+    "StoredHead",
+    "UnknownLabel",
+    "decode_entries",
+    "decode_head",
+    "encode_entry",
+    "encode_head",
+    "salvage_entries",
+    "salvage_head",
+]
+
+Row: TypeAlias = Sequence[Any]
+"""A row as sqlite3 gives or takes it."""
+Label: TypeAlias = tuple[str, str | None, str]
+"""Kind, role and dialect."""
+
+POSITION_MAX: Final = (1 << 32) - 1
+"""The last position and the last stamp of a conversation: what a key has room for."""
+
+ENTRY_COLUMNS: Final = "key, stamp, entry_id, label, created_at_ms, checksum, body"
+HEAD_COLUMNS: Final = (
+    "number, conversation_id, born, revision, created_at_ms, updated_at_ms, context, subject_id,"
+    " entry_count, last_stamp, last_rewrite, fields, documents, checksum"
+)
+
+_BIAS: Final = 1 << 31
+_PRIME: Final = 4_294_967_291  # the largest below 2**32: no flipped bit of a key or stamp cancels out
+
+_encode_blob = msgspec.msgpack.Encoder(order="deterministic").encode
+_decode_fields = msgspec.msgpack.Decoder(dict[str, bytes]).decode
+_decode_documents = msgspec.msgpack.Decoder(dict[str, int]).decode
+
+
+class UnknownLabel(LookupError):
+    """A row has a label that is not in the mapping; it may have been added since that was read."""
+
+
+class StoredHead(Struct, frozen=True):
+    """A head with its number, its fields as stored, and the checksums of its documents by name."""
+
+    number: int
+    head: Head
+    fields: bytes | None = None
+    documents: Mapping[str, int] = {}
+
+
+def encode_entry(number: int, entry: Entry, label: int) -> Row:
+    """Return the row of an entry in the order of `ENTRY_COLUMNS`."""
+    position, stamp, entry_id, kind, role, dialect, created_at_ms, body = (
+        entry.position,
+        entry.stamp,
+        entry.entry_id,
+        entry.kind,
+        entry.role,
+        entry.dialect,
+        entry.created_at_ms,
+        entry.body,
+    )
+    key = number << 32 | position
+    place = (key + 3 * stamp + created_at_ms) % _PRIME
+    checksum = (entry_checksum(entry_id, kind, role, dialect, created_at_ms, body) ^ place) - _BIAS
+    return key, None if stamp == position else stamp, entry_id, label, created_at_ms, checksum, body
+
+
+def decode_entries(rows: Iterable[Row], labels: Mapping[int, Label]) -> list[Entry]:
+    """Return the entries of `rows`, every one of them sound.
+
+    Raises:
+        UnknownLabel: `labels` lacks one.
+        ValueError, TypeError: some row is damaged; `salvage_entries` says which.
+    """
+    entries: list[Entry] = []
+    append = entries.append
+    for key, stamp, entry_id, label, created_at_ms, checksum, body in rows:
+        position = key & POSITION_MAX
+        if stamp is None:
+            stamp = position
+        if type(entry_id) is not str:
+            raise TypeError
+        try:
+            kind, role, dialect = labels[label]
+        except KeyError:
+            raise UnknownLabel from None
+        found = entry_checksum(entry_id, kind, role, dialect, created_at_ms, body)
+        # The sum also rejects what is no integer: the checksum alone cannot tell 1 from '1'.
+        if found ^ (key + 3 * stamp + created_at_ms) % _PRIME != checksum + _BIAS:
+            raise ValueError
+        append(Entry(position, stamp, entry_id, kind, role, dialect, created_at_ms, body))
+    return entries
+
+
+def salvage_entries(
+    conversation_id: str, rows: Iterable[Row], labels: Mapping[int, Label]
+) -> tuple[list[Entry], list[Damage]]:
+    """Return the sound entries of `rows`, and what is wrong with each of the others."""
+    entries: list[Entry] = []
+    damage: list[Damage] = []
+    for row in rows:
+        try:
+            entries += decode_entries((row,), labels)
+        except (ValueError, TypeError):
+            what = "it is not what was written"
+        except UnknownLabel:
+            what = f"its label {row[3]!r} is not there, so its kind, role and dialect are unknown"
+        else:
+            continue
+        entry_id = row[2] if type(row[2]) is str else None
+        damage.append(Damage(conversation_id, what, row[0] & POSITION_MAX, entry_id))
+    return entries, damage
+
+
+def encode_head(number: int, head: Head, fields: bytes | None, documents: Mapping[str, int]) -> Row:
+    """Return the row of a head in the order of `HEAD_COLUMNS`; `fields` as stored, or None to encode those of `head`."""
+    if fields is None and head.fields:
+        fields = _encode_blob(head.fields)
+    columns = (
+        number,
+        head.conversation_id,
+        head.born,
+        head.revision,
+        head.created_at_ms,
+        head.updated_at_ms,
+        head.context,
+        head.subject_id,
+        head.entry_count,
+        head.last_stamp,
+        head.last_rewrite,
+        fields,
+        _encode_blob(documents) if documents else None,
+    )
+    return (*columns, _head_checksum(*columns))
+
+
+def decode_head(row: Row) -> StoredHead | None:
+    """Return the head in a row of `HEAD_COLUMNS`, with fields that are the caller's own; None if it is damaged."""
+    *columns, checksum = row
+    try:
+        if _head_checksum(*columns) != checksum:
+            return None
+    except (TypeError, ValueError):
+        return None
+    (number, conversation_id, born, revision, created_at_ms, updated_at_ms, context, subject_id) = columns[:8]
+    entry_count, last_stamp, last_rewrite, fields, documents = columns[8:]
+    head = Head(
+        conversation_id,
+        born,
+        revision,
+        created_at_ms,
+        updated_at_ms,
+        context,
+        subject_id,
+        entry_count,
+        last_stamp,
+        last_rewrite,
+        {} if fields is None else _decode_fields(fields),
+    )
+    return StoredHead(number, head, fields, {} if documents is None else _decode_documents(documents))
+
+
+def salvage_head(row: Row, conversation_id: str) -> StoredHead:
+    """Return what a damaged row still says: nothing in place of a column of the wrong type."""
+    (number, _, born, revision, created_at_ms, updated_at_ms, context, subject_id) = row[:8]
+    entry_count, last_stamp, last_rewrite, fields, documents = row[8:13]
+    try:
+        kept = {} if fields is None else _decode_fields(fields)
+    except (msgspec.MsgspecError, TypeError, ValueError):
+        kept = {}
+    try:
+        checksums = {} if documents is None else _decode_documents(documents)
+    except (msgspec.MsgspecError, TypeError, ValueError):
+        checksums = {}
+    head = Head(
+        conversation_id,
+        born if type(born) is str else "",
+        revision if type(revision) is str else "",
+        created_at_ms if type(created_at_ms) is int else 0,
+        updated_at_ms if type(updated_at_ms) is int else 0,
+        context if type(context) is str else None,
+        subject_id if type(subject_id) is str else None,
+        entry_count if type(entry_count) is int else 0,
+        last_stamp if type(last_stamp) is int else 0,
+        last_rewrite if type(last_rewrite) is int else 0,
+        kept,
+    )
+    return StoredHead(number, head, None, checksums)
+
+
+def _head_checksum(
+    number: int,
+    conversation_id: str,
+    born: str,
+    revision: str,
+    created_at_ms: int,
+    updated_at_ms: int,
+    context: str | None,
+    subject_id: str | None,
+    entry_count: int,
+    last_stamp: int,
+    last_rewrite: int,
+    fields: bytes | None,
+    documents: bytes | None,
+) -> int:
+    # Ids are neither empty nor hold a NUL. The join rejects what is no text, the sum what is no number.
+    names = "\0".join(
+        (conversation_id, born, revision, "" if context is None else context, "" if subject_id is None else subject_id)
+    )
+    sizes = number + created_at_ms + updated_at_ms + entry_count + last_stamp + last_rewrite
+    facts = f"{names}\0{number}\0{created_at_ms}\0{updated_at_ms}\0{entry_count}\0{last_stamp}\0{last_rewrite}\0{sizes}"
+    checksum = crc32(facts.encode())
+    checksum = crc32(b"" if fields is None else fields, checksum)
+    return (
+        crc32(b"" if documents is None else documents, checksum ^ (0 if documents is None else len(documents))) - _BIAS
+    )
