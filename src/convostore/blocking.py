@@ -82,7 +82,7 @@ class _Blocking:
 
 
 def _blocking(method: Callable[Concatenate[S, P], Coroutine[Any, Any, T]]) -> Callable[Concatenate[Any, P], T]:
-    def call(self: Any, *args: P.args, **kwargs: P.kwargs) -> T:
+    def call(self: Any, /, *args: P.args, **kwargs: P.kwargs) -> T:
         result: T = self._portal.run(method(self._inner, *args, **kwargs))
         return result
 
@@ -91,7 +91,7 @@ def _blocking(method: Callable[Concatenate[S, P], Coroutine[Any, Any, T]]) -> Ca
 
 
 def _iterating(method: Callable[Concatenate[S, P], AsyncIterator[T]]) -> Callable[Concatenate[Any, P], Iterator[T]]:
-    def call(self: Any, *args: P.args, **kwargs: P.kwargs) -> Iterator[T]:
+    def call(self: Any, /, *args: P.args, **kwargs: P.kwargs) -> Iterator[T]:
         iterator = method(self._inner, *args, **kwargs)
 
         async def following() -> T:
