@@ -25,6 +25,7 @@ from convostore.testing.backend_clauses.listing import ListingClauses
 from convostore.testing.backend_clauses.order import OrderClauses
 from convostore.testing.backend_clauses.payload import PayloadClauses
 from convostore.testing.backend_clauses.repetition import RepetitionClauses
+from convostore.testing.backend_clauses.walking import WalkClauses
 from convostore.testing.backend_clauses.writers import WriterClauses
 
 __all__ = ["BackendSuite", "Damager"]
@@ -44,6 +45,7 @@ class BackendSuite(
     OrderClauses,
     PayloadClauses,
     RepetitionClauses,
+    WalkClauses,
     WriterClauses,
 ):
     """Every clause of `convostore.contracts.backend`."""

@@ -39,10 +39,13 @@ class Samples:
 
     def __init__(self, prefix: str | None = None) -> None:
         self.prefix = prefix or f"suite-{new_id()}-"
+        self.given: set[str] = set()
 
     def id(self, name: str = "") -> str:
-        """Return an id, context or subject of this test's own."""
-        return f"{self.prefix}{name}"
+        """Return an id, context or subject of this test's own; `given` keeps all that were returned."""
+        given = f"{self.prefix}{name}"
+        self.given.add(given)
+        return given
 
     @property
     def bodies(self) -> tuple[bytes, ...]:
