@@ -5,7 +5,9 @@ A cursor holds the sort key of the last sound head of its page. Damaged heads on
 
 from __future__ import annotations
 
+import itertools
 import sqlite3
+from collections.abc import Iterator
 from typing import Final, Literal
 
 from msgspec import UNSET, UnsetType
@@ -16,7 +18,7 @@ from convostore.contracts import cursor
 from convostore.contracts.backend import Damage, Head, HeadPage, HeadQuery
 from convostore.errors import InvalidInput
 
-__all__ = ["conversations_with_entry", "page_of_heads", "statement_for"]
+__all__ = ["conversations_with_entry", "page_of_heads", "statements_for"]
 
 small_bytes_max: Final = 128 * 1024
 head_bytes_about: Final = 1024  # what a head costs to read, beside its fields
@@ -30,7 +32,7 @@ _ORDERS: Final = {
 _BEHIND: Final = {
     "id": "conversation_id > ?",
     "created": "number > ?",
-    "updated": "(updated_at_ms, number) < (?, ?)",
+    "updated": "updated_at_ms < ?",
 }
 _SELECT_HOLDERS: Final = (
     "SELECT DISTINCT conversation_id FROM entries INDEXED BY entries_id"
@@ -45,13 +47,12 @@ def page_of_heads(connection: sqlite3.Connection, query: HeadQuery, *, small: bo
         TooLarge: `small`, and the page is not.
         InvalidInput: a cursor that this query did not give.
     """
-    statement, values = statement_for(query)
     heads: list[Head] = []
     damage: list[Damage] = []
     more = last = None
     left = small_bytes_max
     # No LIMIT: damaged heads do not count. What is not asked for is not fetched, since SQLite steps row by row.
-    rows = connection.execute(statement, values)
+    rows = itertools.chain.from_iterable(connection.execute(*each) for each in statements_for(query))
     for row in rows:
         if len(heads) == query.limit:
             assert last is not None
@@ -66,7 +67,6 @@ def page_of_heads(connection: sqlite3.Connection, query: HeadQuery, *, small: bo
         left -= head_bytes_about + len(there.fields or b"")
         if small and left < 0:
             raise TooLarge
-    rows.close()
     return HeadPage(tuple(heads), more, tuple(damage))
 
 
@@ -75,8 +75,8 @@ def conversations_with_entry(connection: sqlite3.Connection, entry_id: str) -> t
     return tuple(each for (each,) in connection.execute(_SELECT_HOLDERS, (entry_id,)))
 
 
-def statement_for(query: HeadQuery) -> tuple[str, list[int | str]]:
-    """Return the statement that lists what a query asks for, and its values."""
+def statements_for(query: HeadQuery) -> Iterator[tuple[str, list[int | str]]]:
+    """Yield the statements, with their values, that one after the other list what a query asks for."""
     terms: list[str] = []
     values: list[int | str] = []
     for column in ("context", "subject_id"):
@@ -86,9 +86,13 @@ def statement_for(query: HeadQuery) -> tuple[str, list[int | str]]:
         elif value is not UNSET:
             terms.append(f"{column} = ?")
             values.append(value)
-    newest_first = query.order == "created" and query.newest_first
-    if begin := _begin(query):
-        terms.append("number < ?" if newest_first else _BEHIND[query.order])
+    begin = _begin(query)
+    if begin and query.order == "updated":
+        # The rest of those with the cursor's time is a statement of its own: in one, SQLite would step through all of them.
+        yield _statement(query, [*terms, "updated_at_ms = ?", "number < ?"]), [*values, *begin]
+        begin = begin[:1]
+    if begin:
+        terms.append("number < ?" if query.order == "created" and query.newest_first else _BEHIND[query.order])
         values += begin
     elif query.prefix:
         terms.append("conversation_id >= ?")  # one lower bound only: with two, SQLite may take the farther one
@@ -96,15 +100,19 @@ def statement_for(query: HeadQuery) -> tuple[str, list[int | str]]:
     if query.prefix and (end := _behind_prefix(query.prefix)) is not None:
         terms.append("conversation_id < ?")
         values.append(end)
+    yield _statement(query, terms), values
+
+
+def _statement(query: HeadQuery, terms: list[str]) -> str:
     words = [
         f"SELECT {HEAD_COLUMNS} FROM conversations",  # noqa: S608 - names of our own
         _index(query),
         "WHERE" if terms else "",
         " AND ".join(terms),
         "ORDER BY",
-        "number DESC" if newest_first else _ORDERS[query.order],
+        "number DESC" if query.order == "created" and query.newest_first else _ORDERS[query.order],
     ]
-    return " ".join(words), values
+    return " ".join(words)
 
 
 def _index(query: HeadQuery) -> str:
