@@ -1,0 +1,88 @@
+"""Stores to test: how each backend gives several handles on the same storage."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from convostore import opening
+from convostore.backends.memory import MemoryBackend
+from convostore.contracts.backend import Backend, Change, HeadPage, HeadQuery, Receipt, Snapshot, Window
+from convostore.errors import ClosedError
+from convostore.ids import Clock, now_ms
+from convostore.opening import Store
+
+__all__ = ["OnMemory", "OnSQLite", "View"]
+
+
+class Handle:
+    """A backend of its own to whoever closes it, on storage that others go on using."""
+
+    def __init__(self, shared: Backend) -> None:
+        self._shared: Backend | None = shared
+
+    @property
+    def _open(self) -> Backend:
+        if self._shared is None:
+            raise ClosedError("this handle was closed")
+        return self._shared
+
+    @property
+    def capabilities(self) -> Any:
+        return self._open.capabilities
+
+    async def commit(self, change: Change, /) -> Receipt:
+        return await self._open.commit(change)
+
+    async def read(
+        self, conversation_id: str, window: Window | None = None, documents: Sequence[str] | None = (), /
+    ) -> Snapshot | None:
+        return await self._open.read(conversation_id, window, documents)
+
+    async def scan_heads(self, query: HeadQuery, /) -> HeadPage:
+        return await self._open.scan_heads(query)
+
+    async def aclose(self) -> None:
+        self._shared = None
+
+
+class OnMemory:
+    """Handles on one memory backend, which nobody but the end of the test closes."""
+
+    @pytest.fixture
+    def opener(self) -> Callable[[Clock], Store]:
+        backend = MemoryBackend()
+        return lambda clock: Store(Handle(backend), clock=clock)
+
+    @pytest.fixture
+    def factory(self, opener: Callable[[Clock], Store]) -> Callable[[], Any]:
+        return lambda: opener(now_ms)
+
+    @pytest.fixture
+    def clocked(self, opener: Callable[[Clock], Store]) -> Callable[[Clock], Store]:
+        return opener
+
+
+class OnSQLite(OnMemory):
+    """Handles on one SQLite file, each opened by its URL."""
+
+    @pytest.fixture
+    def opener(self, tmp_path: Path) -> Callable[[Clock], Store]:
+        return lambda clock: opening.open(f"sqlite:///{tmp_path / 'chats.db'}", clock=clock)
+
+
+class View:
+    """One of a store's contracts by itself, closed with the store."""
+
+    def __init__(self, store: Store, contract: Any) -> None:
+        self._store = store
+        self._contract = contract
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._contract, name)
+
+    async def aclose(self) -> None:
+        await self._store.aclose()
