@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from convostore import limits
 from convostore.contracts.backend import Backend, Change, Entry, Head, NewEntry, Window
-from convostore.errors import ConversationNotFoundError, InvalidInput
+from convostore.errors import ConversationExistsError, ConversationNotFoundError, InvalidInput
 from convostore.ids import Clock, Mint
 from convostore.model.conversation import Conversation
 from convostore.stores.heads import FORKED_FROM, METADATA, TITLE, conversation_of, encoded
@@ -46,7 +46,10 @@ async def fork(
             },
             append=chunk,
         )
-        head = (await backend.commit(change)).head
+        receipt = await backend.commit(change)
+        if receipt.head is not None and receipt.head.revision != change.revision:
+            raise ConversationExistsError(new)  # it holds these very entries, and this call did not put them there
+        head = receipt.head
     assert head is not None
     return conversation_of(head)
 

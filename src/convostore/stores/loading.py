@@ -73,8 +73,12 @@ async def load(backend: Backend, conversation_id: str, selection: Selection) -> 
     if cut:
         chosen = chosen[-limit:] if newest else chosen[:limit]  # type: ignore[operator]  # cut says it is not None
     if selection.whole_turns:
-        goes_on = before is not None or (not newest and (cut or not complete))
-        return whole_turns(chosen, log_goes_on=goes_on)
+        short = cut or not complete
+        return whole_turns(
+            chosen,
+            begins_late=after > 0 or since_ms is not None or (newest and short),
+            ends_early=before is not None or (not newest and short),
+        )
     return chosen
 
 

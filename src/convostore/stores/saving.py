@@ -10,7 +10,8 @@ it is not, the next, blunter way is taken; the last one writes everything shown 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Sequence, Set
 from typing import Final
 
 from msgspec import Struct, structs
@@ -51,15 +52,20 @@ def plan_save(
     """
     written = [view.write(value, entry_id=mint(), now_ms=now_ms) for value in values]
     new_keys = [key_of(value) for value in values]
-    for way in (_Draft, _BlunterDraft, _BluntestDraft):
-        draft = way(view, transcribe(entries, conversation_id), values, written, new_keys)
+    reword: set[int] = set()
+    for way in (_Draft, _BlunterDraft, _BlunterDraft):
+        draft = way(view, transcribe(entries, conversation_id), values, written, new_keys, reword)
         plan = draft.plan()
-        if way is _BluntestDraft or _shows(view, entries, conversation_id, plan, new_keys):
+        shown = _after(view, entries, conversation_id, plan)
+        if shown == new_keys:
             return plan
-    raise AssertionError("the bluntest way always answers")
+        # What was to stay and came out differently depended on what was changed: it must be said anew as well.
+        reword |= {j for j, (is_now, wanted) in enumerate(zip(shown, new_keys, strict=False)) if is_now != wanted}
+    return _BluntestDraft(view, transcribe(entries, conversation_id), values, written, new_keys, reword).plan()
 
 
-def _shows(view: View, entries: Sequence[Entry], conversation_id: str, plan: Plan, keys: Sequence[bytes]) -> bool:
+def _after(view: View, entries: Sequence[Entry], conversation_id: str, plan: Plan) -> list[bytes]:
+    """Return the keys of what `view` shows of the log once `plan` is committed."""
     replaced = {each.entry_id: each for each in plan.replace}
     removed = set(plan.remove)
     after = [
@@ -67,7 +73,7 @@ def _shows(view: View, entries: Sequence[Entry], conversation_id: str, plan: Pla
     ]
     last = entries[-1].position if entries else 0
     after += [as_entry(each, last + 1 + k) for k, each in enumerate(plan.append)]
-    return [key_of(each.value) for each in view.project(transcribe(after, conversation_id))] == list(keys)
+    return [key_of(each.value) for each in view.project(transcribe(after, conversation_id))]
 
 
 def as_entry(entry: Entry | NewEntry, position: int) -> Entry:
@@ -80,8 +86,6 @@ def as_entry(entry: Entry | NewEntry, position: int) -> Entry:
 class _Draft:
     """A plan in the making: edits are said in the words of the entries they change."""
 
-    edits_in_place = True
-
     def __init__(
         self,
         view: View,
@@ -89,6 +93,7 @@ class _Draft:
         values: Sequence[JsonObject],
         written: Sequence[NewEntry],
         new_keys: Sequence[bytes],
+        reword: Set[int],
     ) -> None:
         self._view = view
         self._transcript = transcript
@@ -99,58 +104,74 @@ class _Draft:
         self._rewritten: dict[int, NewEntry] = {}
         self._dropped: set[int] = set()
         self._overwritten: set[int] = set()
+        self._removed: set[int] = set()
+        self._placed: set[int] = set()
         old_keys = [key_of(each.value) for each in self._shown]
         self._matches = self._match(old_keys, new_keys)
-        self._equal = {j for j, i in enumerate(self._matches) if i is not None and old_keys[i] == new_keys[j]}
+        self._equal = {j for j, i in enumerate(self._matches) if i is not None and old_keys[i] == new_keys[j]} - reword
 
     def _match(self, old_keys: Sequence[bytes], new_keys: Sequence[bytes]) -> list[int | None]:
         old_ids = [self._view.identity(each.value) for each in self._shown]
         return align(old_keys, new_keys, old_ids, [self._view.identity(value) for value in self._values])
 
     def plan(self) -> Plan:
-        self._edit()
-        self._break_up_interrupted_groups()
-        self._remove_unmatched()
+        for j, i in enumerate(self._matches):
+            if i is not None and j not in self._equal:
+                self._edit(j, self._shown[i])
+        while self._remove_unmatched() or self._let_go():
+            pass
         return self._arranged()
 
-    def _break_up_interrupted_groups(self) -> None:
-        """Let go of pieces that no longer stand with the record they come from, or whose record no longer holds them.
+    def _edit(self, j: int, shown: Projected) -> None:
+        rewriting = self._rewriting(shown, self._values[j])
+        if rewriting is None:
+            self._matches[j] = None
+        else:
+            self._apply(rewriting)
 
-        They become entries of their own.
+    def _let_go(self) -> bool:
+        """Unmatch what no longer stands together with its record, or whose record is gone: it becomes an entry.
+
+        Returns whether there was any.
         """
+        any_lost = False
         left: set[int] = set()
         current: int | None = None
         for j, i in enumerate(self._matches):
             anchor = None if i is None else self._shown[i].anchor
-            if i is not None and (anchor in left or self._lost_its_record(self._shown[i])):
-                self._matches[j] = None
-                anchor = None
+            if i is not None and j not in self._placed and (anchor in left or self._is_lost(self._shown[i])):
+                any_lost = True
+                if anchor in left or not self._place(j, self._shown[i]):
+                    self._matches[j] = anchor = None
             if anchor != current and current is not None:
                 left.add(current)
             current = anchor
+        return any_lost
 
-    def _lost_its_record(self, shown: Projected) -> bool:
-        return shown.call is not None and shown.record in self._overwritten
+    def _place(self, j: int, shown: Projected) -> bool:
+        """Say value `j` in the place of the record that no longer holds it; False if another has taken that place."""
+        if shown.record in self._overwritten:
+            return False
+        self._dropped.discard(shown.record)
+        self._apply({shown.record: self._values[j]})
+        self._placed.add(j)
+        return True
 
-    def _edit(self) -> None:
-        for j, i in enumerate(self._matches):
-            if i is not None and j not in self._equal:
-                shown = self._shown[i]
-                rewriting = self._rewriting(shown, self._values[j])
-                if rewriting is None:
-                    self._matches[j] = None
-                else:
-                    self._apply(rewriting)
+    def _is_lost(self, shown: Projected) -> bool:
+        return shown.record in self._dropped or (shown.call is not None and shown.record in self._overwritten)
 
     def _rewriting(self, shown: Projected, value: JsonObject) -> Rewriting | None:
         return self._view.edit(self._transcript, shown, value)
 
-    def _remove_unmatched(self) -> None:
-        matched = set(self._matches)
+    def _remove_unmatched(self) -> bool:
+        """Take what is not in the new list out of its record. Returns whether there was any."""
+        gone = set(range(len(self._shown))) - set(self._matches) - self._removed
         # Backwards, so that dropping one of a record's calls does not renumber those still to be dropped.
-        for i in reversed(range(len(self._shown))):
-            if i not in matched and self._shown[i].record not in self._dropped | self._overwritten:
+        for i in sorted(gone, reverse=True):
+            if self._shown[i].record not in self._dropped | self._overwritten:
                 self._apply(self._view.remove(self._transcript, self._shown[i]))
+        self._removed |= gone
+        return bool(gone)
 
     def _apply(self, rewriting: Rewriting) -> None:
         for index, change in rewriting.items():
@@ -194,18 +215,32 @@ class _Draft:
 
     def _belonging(self, anchor: int) -> list[int]:
         """Return the records that must move along with `anchor`: what folds into it, and unseen answers to its calls."""
-        seen = {each.record for each in self._shown}
+        elsewhere = {each.record for each in self._shown if each.anchor != anchor}
         transcript = self._transcript
         answers = [transcript.answers.get(each) for each in transcript.calls_shown_with(anchor)]
-        unseen = [each for each in answers if each is not None and each not in seen]
-        return [each for each in (anchor, *transcript.folded.get(anchor, ()), *unseen) if each not in self._dropped]
+        along = (anchor, *transcript.folded.get(anchor, ()), *answers)
+        return [each for each in along if each is not None and each not in elsewhere | self._dropped]
 
 
 class _BlunterDraft(_Draft):
-    """What is edited, and is not the store's own, is taken out of its record and written as an entry of the store's own."""
+    """What its record's own words could not say is said in the store's: in place if it is all that the record shows.
+
+    The other pieces of such a record follow it, unless the first of them, on which their ids depend, stays as it is.
+    """
+
+    def plan(self) -> Plan:
+        pieces = [each.record for each in self._shown]
+        self._alone = {record for record, count in Counter(pieces).items() if count == 1}
+        self._first = {record: i for i, record in reversed(list(enumerate(pieces)))}
+        return super().plan()
 
     def _rewriting(self, shown: Projected, value: JsonObject) -> Rewriting | None:
+        if shown.record in self._alone:
+            return {shown.record: value}
         return self._view.overwrite(self._transcript, shown, value)
+
+    def _is_lost(self, shown: Projected) -> bool:
+        return super()._is_lost(shown) or self._first[shown.record] in self._removed
 
 
 class _BluntestDraft(_Draft):

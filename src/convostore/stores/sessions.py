@@ -134,12 +134,11 @@ class Sessions:
         check_id(session_id, "session id")
         if not isinstance(value, kind):
             raise InvalidInput(f"{name} must be a {kind.__name__}, not {type(value).__name__}")
-        plain = msgspec.to_builtins(value)
         try:
-            msgspec.convert(plain, kind)  # a Struct does not check its fields when it is built
+            msgspec.convert(msgspec.to_builtins(value), kind)  # a Struct does not check its fields when it is built
         except msgspec.ValidationError as error:
             raise InvalidInput(f"not a {kind.__name__}: {error}") from error
-        data = exact_json.encode(plain, name)
+        data = exact_json.encode_checked(value)
         await self._backend.commit(structs.replace(self._change(session_id), documents={name: data}))
 
     async def _load(self, session_id: str, name: str, kind: type[_Saved]) -> _Saved | None:

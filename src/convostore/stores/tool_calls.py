@@ -87,7 +87,7 @@ async def finish(
         )
         if where is None:
             return await _finished_already(backend, conversation_id, tool_call_id, state, wanted)
-        call = finished(transcript.call(where), state, exact_json.decode(wanted))
+        call = _recordable(transcript, where, finished(transcript.call(where), state, exact_json.decode(wanted)))
         change = _change(head, transcript, where, call, clock(), mint())
         try:
             await backend.commit(change)
@@ -108,13 +108,22 @@ async def _finished_already(
             context={"id": conversation_id, "toolCallId": tool_call_id},
         )
     call = transcript.settled(where)
-    if call.state != state or call.payload_json("output", "output") != output:
+    if call != _recordable(transcript, where, finished(call, state, exact_json.decode(output))):
         raise ConflictError(
             f"tool call {tool_call_id!r} of conversation {conversation_id!r} is finished already, as {call.state}, with"
             " another result; to change it use update_message",
             context={"id": conversation_id, "toolCallId": tool_call_id, "state": call.state},
         )
     return call
+
+
+def _recordable(transcript: Transcript, where: Call, call: ToolCallRecord) -> ToolCallRecord:
+    """Return `call` as its record can keep it: a chat item has no room for the message of a success."""
+    record = transcript.records[where.record]
+    if record.entry.dialect != chat_item.DIALECT:
+        return call
+    after = structs.replace(record.message, tool_calls=(call,))
+    return chat_item.tool_call_of(chat_item.revise(record.entry, record.message, after)) or call
 
 
 def _change(head: Head, transcript: Transcript, where: Call, call: ToolCallRecord, at_ms: int, revision: str) -> Change:
