@@ -106,6 +106,7 @@ class _Draft:
         self._overwritten: set[int] = set()
         self._removed: set[int] = set()
         self._placed: set[int] = set()
+        self._unsayable: set[int] = set()
         old_keys = [key_of(each.value) for each in self._shown]
         self._matches = self._match(old_keys, new_keys)
         self._equal = {j for j, i in enumerate(self._matches) if i is not None and old_keys[i] == new_keys[j]} - reword
@@ -125,7 +126,7 @@ class _Draft:
     def _edit(self, j: int, shown: Projected) -> None:
         rewriting = self._rewriting(shown, self._values[j])
         if rewriting is None:
-            self._matches[j] = None
+            self._unsayable.add(j)
         else:
             self._apply(rewriting)
 
@@ -139,26 +140,30 @@ class _Draft:
         current: int | None = None
         for j, i in enumerate(self._matches):
             anchor = None if i is None else self._shown[i].anchor
-            if i is not None and j not in self._placed and (anchor in left or self._is_lost(self._shown[i])):
+            if i is not None and j not in self._placed and (anchor in left or self._is_lost(j, self._shown[i])):
                 any_lost = True
-                if anchor in left or not self._place(j, self._shown[i]):
+                if anchor in left or not self._place(j, self._shown[i].record):
                     self._matches[j] = anchor = None
             if anchor != current and current is not None:
                 left.add(current)
             current = anchor
         return any_lost
 
-    def _place(self, j: int, shown: Projected) -> bool:
-        """Say value `j` in the place of the record that no longer holds it; False if another has taken that place."""
-        if shown.record in self._overwritten:
+    def _place(self, j: int, record: int) -> bool:
+        """Say value `j` in the place of a record that is to go; False if it stays, or another has taken its place."""
+        if record in self._overwritten or not self._is_vacant(record):
             return False
-        self._dropped.discard(shown.record)
-        self._apply({shown.record: self._values[j]})
+        self._dropped.discard(record)
+        self._apply({record: self._values[j]})
         self._placed.add(j)
         return True
 
-    def _is_lost(self, shown: Projected) -> bool:
-        return shown.record in self._dropped or (shown.call is not None and shown.record in self._overwritten)
+    def _is_lost(self, j: int, shown: Projected) -> bool:
+        overwritten = shown.call is not None and shown.record in self._overwritten
+        return j in self._unsayable or overwritten or self._is_vacant(shown.record)
+
+    def _is_vacant(self, record: int) -> bool:
+        return record in self._dropped
 
     def _rewriting(self, shown: Projected, value: JsonObject) -> Rewriting | None:
         return self._view.edit(self._transcript, shown, value)
@@ -239,8 +244,8 @@ class _BlunterDraft(_Draft):
             return {shown.record: value}
         return self._view.overwrite(self._transcript, shown, value)
 
-    def _is_lost(self, shown: Projected) -> bool:
-        return super()._is_lost(shown) or self._first[shown.record] in self._removed
+    def _is_vacant(self, record: int) -> bool:
+        return super()._is_vacant(record) or self._first[record] in self._removed
 
 
 class _BluntestDraft(_Draft):
