@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from typing import Final, Literal
 
+from msgspec import structs
+
 from convostore.contracts.backend import Backend, Snapshot, Window
 
 __all__ = ["Overtaken", "chunk_entries_max", "read_chunks", "restarts_max"]
@@ -48,6 +50,7 @@ async def read_chunks(
         return
     yield first
     chunk, reached = first, 0
+    named = set(first.damage)
     while limit is not None and (last := _last_position(chunk)) > reached:
         if len(chunk.entries) < limit and not chunk.damage:
             return
@@ -57,9 +60,11 @@ async def read_chunks(
         following = await backend.read(conversation_id, window, ())
         if following is None or _incarnation(following) != _incarnation(first):
             raise Overtaken(conversation_id)
-        if following.entries or following.damage:
-            yield following
-        chunk = following
+        # Damage that is not an entry's may come with every read; it is named once.
+        chunk = structs.replace(following, damage=tuple(each for each in following.damage if each not in named))
+        named.update(chunk.damage)
+        if chunk.entries or chunk.damage:
+            yield chunk
 
 
 def _incarnation(snapshot: Snapshot) -> tuple[str, int]:

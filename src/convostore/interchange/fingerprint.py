@@ -53,6 +53,10 @@ class Fingerprint:
         else:
             self.documents[name] = _digest(value)
 
+    def has_document(self, name: str, value: bytes) -> bool:
+        """Say whether a document of this name and value was set."""
+        return self.documents.get(name) == _digest(value)
+
     def add(self, entry: Entry) -> None:
         """Add the next entry."""
         self.entry_count += 1

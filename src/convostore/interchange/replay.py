@@ -111,7 +111,9 @@ def changes(carton: Carton, standing: Standing) -> Iterator[Change]:
     fields.update(carton.fields)
     documents: dict[str, bytes | None] = dict.fromkeys(there.documents.keys() - carton.document_names)
     there.set_fields(carton.fields)
-    for batch in _batches(islice(carton.entries(), there.entry_count, None), carton.documents()):
+    new_entries = islice(carton.entries(), there.entry_count, None)
+    new_documents = ((name, value) for name, value in carton.documents() if not there.has_document(name, value))
+    for batch in _batches(new_entries, new_documents):
         documents |= batch.documents
         for entry in batch.entries:
             there.add(entry)
