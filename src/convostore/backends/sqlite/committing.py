@@ -24,7 +24,7 @@ from convostore.backends.sqlite.rows import (
 from convostore.contracts.backend import Change, Damage, Entry, Head, Receipt
 from convostore.contracts.checksum import document_checksum
 from convostore.contracts.law import Verdict, decide
-from convostore.errors import CorruptDataError, InvalidInput
+from convostore.errors import CorruptDataError, InvalidInput, StoreError
 
 __all__ = ["apply"]
 
@@ -50,16 +50,29 @@ _UPSERT_DOCUMENT: Final = (
 )
 
 
-def apply(connection: sqlite3.Connection, labels: Labels, change: Change) -> Receipt:
+def apply(connection: sqlite3.Connection, labels: Labels, change: Change, *, hopeful: bool) -> Receipt:
     """Do what `Backend.commit` promises, but for the transaction: whoever calls it commits, or rolls back on other errors.
 
+    With `hopeful`, ids that are only appended are not looked up first: they are new, or the index of ids will say so.
+
     Raises:
+        sqlite3.IntegrityError: `hopeful` was wrong; roll back, and apply it again without.
         StoreError: the change is refused and nothing was written for it.
         sqlite3.Error: something may have been written; roll back.
     """
     there = _head(connection, change)
+    head = None if there is None else there.head
     log = _Log(connection, change, 0 if there is None else there.number)
-    verdict = decide(change, None if there is None else there.head, log)
+    log.hopeful = hopeful and not change.remove and not change.replace
+    if log.hopeful and head is not None and head.revision == change.revision:
+        log.hopeful = False
+    try:
+        verdict = decide(change, head, log)
+    except StoreError:
+        if not log.hopeful:
+            raise
+        log.hopeful = False
+        verdict = decide(change, head, log)  # it may have happened already, which goes before any refusal
     if not verdict.receipt.applied:
         return verdict.receipt
     if verdict.receipt.head is None:
@@ -77,9 +90,12 @@ class _Log:
         self._connection = connection
         self._change = change
         self._number = number
+        self.hopeful = False
         self.keys: dict[str, int] = {}
 
     def find(self, entry_ids: Iterable[str], /) -> Mapping[str, Entry]:
+        if self.hopeful:
+            return {}
         rows = rows_by_id(self._connection, self._number, entry_ids)
         if not rows:
             return {}

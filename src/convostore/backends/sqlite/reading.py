@@ -53,7 +53,7 @@ class _Statements:
         self.last = f"{select} WHERE key > ? AND key < ? ORDER BY key DESC LIMIT ?"
         self.one = f"{select} WHERE key = ?"
         self.named = {
-            count: f"{select} INDEXED BY entries_id WHERE entry_id IN ({', '.join('?' * count)}) AND key > ? AND key < ?"
+            count: f"{select} INDEXED BY entries_id WHERE entry_id IN ({', '.join('?' * count)}) AND key >> 32 = ?"
             for count in (1, 2, 4, 8, 16, 32, 64, 128, _ids_per_statement)
         }
 
@@ -89,7 +89,6 @@ def rows_by_id(
 ) -> list[Row]:
     """Return the rows of the named entries of one conversation, in no order; with `small`, each body's length behind."""
     named = (_SMALL if small else _WHOLE).named
-    low, high = number << 32, (number + 1) << 32
     wanted = list(dict.fromkeys(entry_ids))
     rows: list[Row] = []
     for begin in range(0, len(wanted), _ids_per_statement):
@@ -97,7 +96,7 @@ def rows_by_id(
         # Filled up to a power of two, so that a handful of prepared statements serve all.
         count = 1 << (len(some) - 1).bit_length()
         some += some[-1:] * (count - len(some))
-        rows += connection.execute(named[count], (*some, low, high)).fetchall()
+        rows += connection.execute(named[count], (*some, number)).fetchall()
     return rows
 
 

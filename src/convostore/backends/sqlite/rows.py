@@ -1,9 +1,9 @@
 """Rows: heads and entries as columns, and back, each checked against its checksum.
 
 An entry's checksum is the contract's (`convostore.contracts.checksum`), combined with its key and stamp so that a row which
-turns up in another place, or with another stamp, is noticed too. A head's covers all its columns and its number. Both are
-kept as signed 32-bit numbers, which take one to four bytes. A column of the wrong type, NULL or cut short never passes for
-sound: either it raises here or it changes the checksum.
+turns up in another place, or with another stamp, is noticed too. A head's is the CRC-32 of its other columns as one msgpack
+array, types included. Both are kept less 2**31, as signed 32-bit numbers, which take one to four bytes. A column of the wrong
+type, NULL or cut short never passes for sound: either it raises here or it changes the checksum.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ HEAD_COLUMNS: Final = (
 _BIAS: Final = 1 << 31
 _PRIME: Final = 4_294_967_291  # the largest below 2**32: no flipped bit of a key or stamp cancels out
 
-_encode_blob = msgspec.msgpack.Encoder(order="deterministic").encode
+_encode = msgspec.msgpack.Encoder().encode
 _decode_fields = msgspec.msgpack.Decoder(dict[str, bytes]).decode
 _decode_documents = msgspec.msgpack.Decoder(dict[str, int]).decode
 
@@ -137,7 +137,7 @@ def salvage_entries(
 def encode_head(number: int, head: Head, fields: bytes | None, documents: Mapping[str, int]) -> Row:
     """Return the row of a head in the order of `HEAD_COLUMNS`; `fields` as stored, or None to encode those of `head`."""
     if fields is None and head.fields:
-        fields = _encode_blob(head.fields)
+        fields = _encode(head.fields)
     columns = (
         number,
         head.conversation_id,
@@ -151,35 +151,18 @@ def encode_head(number: int, head: Head, fields: bytes | None, documents: Mappin
         head.last_stamp,
         head.last_rewrite,
         fields,
-        _encode_blob(documents) if documents else None,
+        _encode(documents) if documents else None,
     )
-    return (*columns, _head_checksum(*columns))
+    return (*columns, crc32(_encode(columns)) - _BIAS)
 
 
 def decode_head(row: Row) -> StoredHead | None:
     """Return the head in a row of `HEAD_COLUMNS`, with fields that are the caller's own; None if it is damaged."""
-    *columns, checksum = row
-    try:
-        if _head_checksum(*columns) != checksum:
-            return None
-    except (TypeError, ValueError):
+    if crc32(_encode(row[:13])) - _BIAS != row[13]:
         return None
-    (number, conversation_id, born, revision, created_at_ms, updated_at_ms, context, subject_id) = columns[:8]
-    entry_count, last_stamp, last_rewrite, fields, documents = columns[8:]
-    head = Head(
-        conversation_id,
-        born,
-        revision,
-        created_at_ms,
-        updated_at_ms,
-        context,
-        subject_id,
-        entry_count,
-        last_stamp,
-        last_rewrite,
-        {} if fields is None else _decode_fields(fields),
-    )
-    return StoredHead(number, head, fields, {} if documents is None else _decode_documents(documents))
+    fields, documents = row[11:13]
+    head = Head(*(*row[1:11], {} if fields is None else _decode_fields(fields)))
+    return StoredHead(row[0], head, fields, {} if documents is None else _decode_documents(documents))
 
 
 def salvage_head(row: Row, conversation_id: str) -> StoredHead:
@@ -208,31 +191,3 @@ def salvage_head(row: Row, conversation_id: str) -> StoredHead:
         kept,
     )
     return StoredHead(number, head, None, checksums)
-
-
-def _head_checksum(
-    number: int,
-    conversation_id: str,
-    born: str,
-    revision: str,
-    created_at_ms: int,
-    updated_at_ms: int,
-    context: str | None,
-    subject_id: str | None,
-    entry_count: int,
-    last_stamp: int,
-    last_rewrite: int,
-    fields: bytes | None,
-    documents: bytes | None,
-) -> int:
-    # Ids are neither empty nor hold a NUL. The join rejects what is no text, the sum what is no number.
-    names = "\0".join(
-        (conversation_id, born, revision, "" if context is None else context, "" if subject_id is None else subject_id)
-    )
-    sizes = number + created_at_ms + updated_at_ms + entry_count + last_stamp + last_rewrite
-    facts = f"{names}\0{number}\0{created_at_ms}\0{updated_at_ms}\0{entry_count}\0{last_stamp}\0{last_rewrite}\0{sizes}"
-    checksum = crc32(facts.encode())
-    checksum = crc32(b"" if fields is None else fields, checksum)
-    return (
-        crc32(b"" if documents is None else documents, checksum ^ (0 if documents is None else len(documents))) - _BIAS
-    )

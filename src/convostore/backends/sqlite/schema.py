@@ -70,8 +70,7 @@ _VERSION_1: Migration = (
         body BLOB
     )
     """,
-    # Not unique: the writer finds repeated ids before it writes, and an index that ends in the key finds them by range.
-    "CREATE INDEX entries_id ON entries (entry_id)",
+    "CREATE UNIQUE INDEX entries_id ON entries (entry_id, key >> 32)",
     "CREATE INDEX entries_changed ON entries (key >> 32, stamp) WHERE stamp IS NOT NULL",
     "CREATE TABLE documents (number INTEGER, name TEXT, value BLOB)",
     "CREATE UNIQUE INDEX documents_name ON documents (number, name)",

@@ -103,13 +103,17 @@ class Writer:
 
     def _commit(self, changes: list[Change]) -> list[Receipt | Exception]:
         deadline = time.monotonic() + self._database.busy_timeout_s
-        try:
-            return self._transaction(changes, deadline)
-        except StoreError as error:
-            # Nothing has begun: the store cannot be opened, stays locked or was upgraded.
-            return [copy(error) for _ in changes]
-        except Exception:  # noqa: BLE001 - whatever it is must neither end the thread nor hit the innocent
-            return [self._alone(each, deadline) for each in changes]
+        for hopeful in (True, False):
+            try:
+                return self._transaction(changes, deadline, hopeful=hopeful)
+            except StoreError as error:
+                # Nothing has begun: the store cannot be opened, stays locked or was upgraded.
+                return [copy(error) for _ in changes]
+            except sqlite3.IntegrityError:
+                continue  # some change is repeated; look up what is there
+            except Exception:  # noqa: BLE001 - whatever it is must neither end the thread nor hit the innocent
+                break
+        return [self._alone(each, deadline) for each in changes]
 
     def _alone(self, change: Change, deadline: float) -> Receipt | Exception:
         try:
@@ -121,7 +125,12 @@ class Writer:
         return outcome
 
     def _transaction(
-        self, changes: list[Change], deadline: float, text_factory: Callable[[bytes], str] = str
+        self,
+        changes: list[Change],
+        deadline: float,
+        *,
+        hopeful: bool = False,
+        text_factory: Callable[[bytes], str] = str,
     ) -> list[Receipt | Exception]:
         for attempt in itertools.count():
             # The handle is given back between attempts, so that waiting for another process holds up no fork.
@@ -130,7 +139,7 @@ class Writer:
                     check_version(connection, self._database.version)
                     connection.text_factory = text_factory
                     try:
-                        return self._inside(connection, changes)
+                        return self._inside(connection, changes, hopeful)
                     finally:
                         connection.text_factory = str
             pause(attempt)
@@ -145,12 +154,14 @@ class Writer:
             raise translated(error, self._database.path) from error
         return True
 
-    def _inside(self, connection: sqlite3.Connection, changes: list[Change]) -> list[Receipt | Exception]:
+    def _inside(
+        self, connection: sqlite3.Connection, changes: list[Change], hopeful: bool
+    ) -> list[Receipt | Exception]:
         outcomes: list[Receipt | Exception] = []
         try:
             for change in changes:
                 try:
-                    outcomes.append(apply(connection, self._labels, change))
+                    outcomes.append(apply(connection, self._labels, change, hopeful=hopeful))
                 except StoreError as refusal:
                     outcomes.append(refusal.with_traceback(None))
             connection.execute("COMMIT")
