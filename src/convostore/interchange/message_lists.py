@@ -89,7 +89,7 @@ def read_message_lists(source: BinaryIO) -> Iterator[MessageList | Problem]:
         # Not JSON by itself: the beginning of a document of many lines, or a damaged first line of JSON Lines.
         yield from _document_or_records([first, *lines])
     else:
-        yield from _records(itertools.chain([first], lines))
+        yield from _records(_on_lines(itertools.chain([first], lines)))
 
 
 def _lines(source: BinaryIO) -> Iterator[_Line]:
@@ -106,9 +106,9 @@ def _document_or_records(lines: list[_Line]) -> Iterator[MessageList | Problem]:
             line = lines[0].number + (error.lineno - 1 if isinstance(error, json.JSONDecodeError) else 0)
             yield Problem(line, "corrupt", f"neither one JSON document ({error}) nor JSON Lines")
         else:
-            yield from _records(lines)
+            yield from _records(_on_lines(lines))
         return
-    yield from _conversations(document, lines[0].number)
+    yield from _records([(lines[0].number, document)])
 
 
 def _is_json(line: _Line) -> bool:
@@ -119,31 +119,35 @@ def _is_json(line: _Line) -> bool:
     return True
 
 
-def _records(lines: Iterable[_Line]) -> Iterator[MessageList | Problem]:
-    """Read JSON Lines; the first sound record says whether they are conversations or bare messages."""
+def _records(found: Iterable[tuple[int, Slice | Problem]]) -> Iterator[MessageList | Problem]:
+    """Read records and the lines they are on; the first sound one says whether they are conversations or bare messages."""
     bare: bool | None = None
     messages, first_line, text = [], 0, None
-    for line in lines:
-        if not line.data:
+    for line, record in found:
+        if isinstance(record, Problem):
+            yield record
             continue
-        for record in _records_of(line):
-            if isinstance(record, Problem):
-                yield record
-                continue
-            if bare is None:
-                bare = isinstance(record.value, dict) and "role" in record.value and "messages" not in record.value
-            if not bare:
-                yield from _conversations(record, line.number)
-                continue
-            try:
-                messages.append(_message(record))
-            except InvalidInput as error:
-                yield Problem(line.number, "foreign", str(error))
-                continue
-            first_line = first_line or line.number
-            text = text or _user_text(record.value)
+        if bare is None:
+            bare = isinstance(record.value, dict) and "role" in record.value and "messages" not in record.value
+        if not bare:
+            yield from _conversations(record, line)
+            continue
+        try:
+            messages.append(_message(record))
+        except InvalidInput as error:
+            yield Problem(line, "foreign", str(error))
+            continue
+        first_line = first_line or line
+        text = text or _user_text(record.value)
     if messages:
         yield MessageList(first_line, tuple(messages), None, text)
+
+
+def _on_lines(lines: Iterable[_Line]) -> Iterator[tuple[int, Slice | Problem]]:
+    for line in lines:
+        if line.data:
+            for record in _records_of(line):
+                yield line.number, record
 
 
 def _records_of(line: _Line) -> Iterator[Slice | Problem]:
@@ -152,10 +156,11 @@ def _records_of(line: _Line) -> Iterator[Slice | Problem]:
         yield parse(line.data)
         return
     except ValueError as error:
+        if not line.complete:
+            what = f"not JSON yet ({error}); the line has no end, perhaps it is still being written"
+            yield Problem(line.number, "pending", what)
+            return
         problem = Problem(line.number, "corrupt", f"not JSON: {error}")
-    if not line.complete:
-        yield Problem(line.number, "pending", "not JSON yet: the line has no end, perhaps it is still being written")
-        return
     for found in _RECORD.finditer(line.data, 1):
         try:
             behind = parse(line.data[found.start() :])

@@ -20,6 +20,7 @@ from convostore.errors import ConflictError, InvalidInput
 from convostore.ids import Clock, check_id, derived_id, now_ms
 from convostore.interchange.message_lists import MessageList, Problem, read_message_lists
 from convostore.model import exact_json
+from convostore.stores.heads import METADATA, TITLE
 
 __all__ = ["ImportReport", "Imported", "import_messages"]
 
@@ -105,9 +106,9 @@ async def _import_one(
 
 
 def _changes(found: MessageList, conversation_id: str, context: str, subject_id: str, at_ms: int) -> Iterator[Change]:
-    fields = {} if found.metadata is None else {"metadata": found.metadata}
+    fields = {} if found.metadata is None else {METADATA: found.metadata}
     if found.first_user_text is not None and (title := _title(found.first_user_text)):
-        fields["title"] = exact_json.encode(title)
+        fields[TITLE] = exact_json.encode(title)
     previous: str | None = None
     for number, batch in enumerate(_batches(found, conversation_id, at_ms)):
         revision = derived_id(conversation_id, "import", number)

@@ -18,6 +18,7 @@ from convostore.interchange.chunks import Overtaken, read_chunks, restarts_max
 from convostore.interchange.fingerprint import Fingerprint, Identity
 from convostore.limits import page_heads_max
 from convostore.model import exact_json
+from convostore.stores.heads import conversation_of
 
 __all__ = ["VerifyReport", "fingerprint", "verify", "walk_heads"]
 
@@ -163,6 +164,10 @@ class _Inspection:
 
 
 def _of_head(head: Head) -> Iterator[Damage]:
+    try:
+        conversation_of(head)
+    except CorruptDataError as error:
+        yield from (each for each in error.damage if isinstance(each, Damage))
     if not 0 <= head.last_rewrite <= head.last_stamp:
         yield Damage(head.conversation_id, f"the head's last rewrite {head.last_rewrite} is behind {head.last_stamp}")
     if head.updated_at_ms < head.created_at_ms:
