@@ -12,7 +12,7 @@ from convostore.testing.conversation_suite import ConversationSuite
 from convostore.testing.crossing_suite import CrossingSuite
 from convostore.testing.session_suite import SessionSuite
 from convostore.testing.storage_adapter_suite import FullStorageAdapterSuite
-from tests.stores.engines import OnMemory, OnSQLite, View
+from tests.stores.engines import OnMemory, OnSQLite
 
 
 class TestConversationsOnMemory(OnMemory, ConversationSuite):
@@ -26,11 +26,7 @@ class TestConversationsOnSQLite(OnSQLite, ConversationSuite):
 class _Sessions:
     @pytest.fixture
     def factory(self, opener: Callable[..., Any]) -> Callable[[], Any]:
-        def make() -> View:
-            store = opener(now_ms)
-            return View(store, store.sessions)
-
-        return make
+        return lambda: SessionSuite.view(opener(now_ms))
 
 
 class TestSessionsOnMemory(_Sessions, OnMemory, SessionSuite):
@@ -44,11 +40,7 @@ class TestSessionsOnSQLite(_Sessions, OnSQLite, SessionSuite):
 class _Chats:
     @pytest.fixture
     def factory(self, opener: Callable[..., Any]) -> Callable[[], Any]:
-        def make() -> View:
-            store = opener(now_ms)
-            return View(store, store.chat)
-
-        return make
+        return lambda: FullStorageAdapterSuite.view(opener(now_ms))
 
 
 class TestChatsOnMemory(_Chats, OnMemory, FullStorageAdapterSuite):

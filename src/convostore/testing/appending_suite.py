@@ -28,11 +28,12 @@ from convostore.model.message import (
     ToolCallRecord,
     ToolResultPart,
 )
+from convostore.model.times import datetime_from_ms
 from convostore.opening import Store
 from convostore.testing.awkward import kept_texts, kept_values, refused_ids, refused_values
-from convostore.testing.creating_suite import CreatingClauses, standing_at
+from convostore.testing.contract_view import second_store
+from convostore.testing.creating_suite import CreatingClauses
 from convostore.testing.suite import Samples, clause
-from convostore.testing.workers import opened
 
 __all__ = ["AppendingClauses", "contents", "user"]
 
@@ -82,7 +83,7 @@ class AppendingClauses(CreatingClauses):
             for name in ("role", "content", "parts", "tool_calls", "tool_call_id", "metadata"):
                 assert getattr(sent, name) == getattr(kept, name)
         assert stored == await store.load_messages(conversation_id, system=True)
-        async with opened(factory) as other:
+        async with second_store(store, factory) as other:
             assert stored == await other.load_messages(conversation_id, system=True)
             found = await other.find_by_id(conversation_id)
         assert found is not None
@@ -173,7 +174,7 @@ class AppendingClauses(CreatingClauses):
         batch = [user("yes"), user("yes"), Message(role="assistant", content="ok")]
         first = await store.append_messages(conversation_id, batch, idempotency_key="turn 1")
         await store.append_messages(conversation_id, [user("between")])
-        async with opened(factory) as other:
+        async with second_store(store, factory) as other:
             again = await asyncio.gather(
                 *(
                     each.append_messages(conversation_id, batch, idempotency_key="turn 1")
@@ -234,7 +235,7 @@ class AppendingClauses(CreatingClauses):
         conversation_id = await begin(store, samples)
         seen = await store.find_by_id(conversation_id)
         assert seen is not None
-        async with opened(factory) as other:
+        async with second_store(store, factory) as other:
             outcomes = await asyncio.gather(
                 *(
                     each.append_messages(conversation_id, [user(str(n))], expected_revision=seen.revision)
@@ -261,7 +262,7 @@ class AppendingClauses(CreatingClauses):
             for turn in range(10):
                 await handle.append_messages(conversation_id, [user(f"{writer} {turn} {part}") for part in range(3)])
 
-        async with opened(factory) as other:
+        async with second_store(store, factory) as other:
             await asyncio.gather(*(write(handle, n) for n, handle in enumerate((store, other, store, other))))
             loaded = contents(await other.load_messages(conversation_id))
         assert 120 == len(loaded)
@@ -278,40 +279,37 @@ class AppendingClauses(CreatingClauses):
         self, store: Store, samples: Samples, clocked: Callable[..., Store]
     ) -> None:
         """Every append and every rating moves updated_at, with a clock that stands still, steps back or jumps."""
-        conversation_id = await begin(store, samples)
-        last = await store.find_by_id(conversation_id)
+        now = 1_764_500_000_000
+        ticking = clocked(lambda: now)
+        conversation_id = await begin(ticking, samples)
+        last = await ticking.find_by_id(conversation_id)
         assert last is not None
         for now in (4_000_000_000_000, 4_000_000_000_000, 1_000, -5):
-            ticking = clocked(standing_at(now))
             for change in ("append", "rate"):
                 if change == "append":
                     (stored,) = await ticking.append_messages(conversation_id, [user(str(now))])
-                    assert datetime.fromtimestamp(now / 1000, UTC) == stored.created_at
+                    assert datetime_from_ms(now) == stored.created_at
                 else:
                     await ticking.rate(conversation_id, 3)
-                found = await store.find_by_id(conversation_id)
+                found = await ticking.find_by_id(conversation_id)
                 assert found is not None
                 assert last.updated_at < found.updated_at
                 assert last.created_at == found.created_at
                 last = found
-            await ticking.aclose()
-        assert ["4000000000000"] * 2 + ["1000", "-5"] == contents(await store.load_messages(conversation_id))
+        assert ["4000000000000"] * 2 + ["1000", "-5"] == contents(await ticking.load_messages(conversation_id))
+        await ticking.aclose()
 
     @clause("C4", "E1")
-    async def test_a_failed_append_is_caught_as_either(
-        self, store: Store, samples: Samples, factory: Callable[[], Any]
-    ) -> None:
+    async def test_a_failed_append_is_caught_as_either(self, store: Store, samples: Samples) -> None:
         """Appending to a closed store is a MessageAppendError that is a ClosedError too, with its cause."""
         conversation_id = await begin(store, samples)
-        async with opened(factory) as other:
-            await other.aclose()
-            with pytest.raises(MessageAppendError) as caught:
-                await other.append_messages(conversation_id, [user("late")])
+        await store.aclose()
+        with pytest.raises(MessageAppendError) as caught:
+            await store.append_messages(conversation_id, [user("late")])
         assert isinstance(caught.value, ClosedError)
         assert isinstance(caught.value.__cause__, ClosedError)
         assert "MESSAGE_APPEND_FAILED" == caught.value.code
         assert conversation_id == caught.value.context["conversationId"]
-        assert [] == await store.load_messages(conversation_id)
 
     @clause("C4", "C11", "B11")
     async def test_text_is_kept_exactly(self, store: Store, samples: Samples, factory: Callable[[], Any]) -> None:
@@ -321,7 +319,7 @@ class AppendingClauses(CreatingClauses):
             await store.append_messages(
                 conversation_id, [user(text, parts=(TextPart(text), ThinkingPart(text, signature=text)))]
             )
-        async with opened(factory) as other:
+        async with second_store(store, factory) as other:
             loaded = await other.load_messages(conversation_id)
         assert list(kept_texts.values()) == contents(loaded)
         for text, message in zip(kept_texts.values(), loaded, strict=True):
@@ -367,7 +365,7 @@ class AppendingClauses(CreatingClauses):
                     )
                 ],
             )
-        async with opened(factory) as other:
+        async with second_store(store, factory) as other:
             loaded = await other.load_messages(conversation_id)
         for (name, value), message in zip(kept_values.items(), loaded, strict=True):
             (call,), (result, opaque) = message.tool_calls, message.parts
@@ -461,7 +459,7 @@ class AppendingClauses(CreatingClauses):
         conversation_id = await begin(store, samples)
         last = await store.find_by_id(conversation_id)
         assert last is not None
-        async with opened(factory) as other:
+        async with second_store(store, factory) as other:
             for rating in (1, 2, 3, 4, 5, 5, 1):
                 await store.rate(conversation_id, rating, f"comment {rating}")
                 found = await other.find_by_id(conversation_id)

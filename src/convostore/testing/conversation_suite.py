@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import logging
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
@@ -36,6 +36,8 @@ __all__ = ["ConversationSuite"]
 
 class ConversationSuite(AppendingClauses, LoadingClauses, ManagingClauses, ScopingClauses):
     """Every clause of the conversation contract."""
+
+    contracts: ClassVar[tuple[str, ...]] = ("convostore.contracts.conversation_store",)
 
     @clause("C11")
     async def test_a_message_on_the_wire(self, store: Store, samples: Samples) -> None:

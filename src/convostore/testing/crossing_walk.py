@@ -272,4 +272,5 @@ class CrossingWalk(Suite):
         assert before == await dump(store, conversation_id)
 
 
+CrossingWalk.test_random_logs_and_edits.needs_fresh = False  # type: ignore[attr-defined]  # as `clause` does
 CrossingWalk.test_random_logs_and_edits.clauses = ("X1", "X2", "X6", "X7")  # type: ignore[attr-defined]  # as `clause` does

@@ -79,7 +79,7 @@ def run_live(
         samples = Samples(f"{prefix}{next(numbers)}-")
         samples.given = given
         store: dict[str, Any] = {
-            "factory": lambda: Store(factory()),
+            "factory": lambda: suite.view(Store(factory())),
             "clocked": lambda clock: Store(factory(), clock=clock),
         }
         return {

@@ -13,8 +13,8 @@ from convostore.errors import InvalidInput
 from convostore.model.message import Message, ToolCallRecord
 from convostore.opening import Store
 from convostore.testing.appending_suite import begin, contents, user
+from convostore.testing.contract_view import second_store
 from convostore.testing.suite import Samples, Suite, clause
-from convostore.testing.workers import opened
 
 __all__ = ["LoadingClauses"]
 
@@ -68,7 +68,7 @@ class LoadingClauses(Suite):
         conversation_id = await begin(store, samples)
         everything = await store.append_messages(conversation_id, _ten(samples))
         index = {each.id: n for n, each in enumerate(everything)}
-        async with opened(factory) as other:
+        async with second_store(store, factory) as other:
             for role, since, before, after, limit, system in itertools.product(
                 (None, "system", "user", "assistant", "tool"),
                 (None, _START - timedelta(days=1), _START + timedelta(minutes=2), _START + timedelta(minutes=9)),
@@ -177,7 +177,7 @@ class LoadingClauses(Suite):
                 _asks("more", "c"),
             ],
         )
-        async with opened(factory) as other:
+        async with second_store(store, factory) as other:
             assert ["b", "c"] == [each.tool_call_id for each in await other.open_tool_calls(conversation_id)]
             assert [_call("b"), _call("c")] == await other.open_tool_calls(conversation_id)
             await other.append_messages(conversation_id, [_answers("late", "b")])

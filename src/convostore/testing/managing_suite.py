@@ -23,8 +23,8 @@ from convostore.model.todo import TodoSnapshot
 from convostore.opening import Store
 from convostore.testing.appending_suite import begin, contents, user
 from convostore.testing.awkward import hostile_ids, kept_values, refused_values
+from convostore.testing.contract_view import second_store
 from convostore.testing.suite import Samples, Suite, clause
-from convostore.testing.workers import opened
 
 __all__ = ["FinishingClauses", "ManagingClauses"]
 
@@ -60,7 +60,7 @@ class FinishingClauses(Suite):
         assert ToolCallRecord("look", "a", "success", {"q": 1}, output) == record
         failed = await store.finish_tool_call(conversation_id, "b", "error", None)
         assert ("error", None) == (failed.state, failed.output)
-        async with opened(factory) as other:
+        async with second_store(store, factory) as other:
             loaded = await other.load_messages(conversation_id)
             assert [] == await other.open_tool_calls(conversation_id)
         assert (record, failed) == loaded[1].tool_calls
@@ -120,7 +120,7 @@ class FinishingClauses(Suite):
         """Eight calls of one message, finished at once through two handles while others append, all keep their results."""
         conversation_id = await begin(store, samples)
         await store.append_messages(conversation_id, [_pending(*(f"c{n}" for n in range(8)))])
-        async with opened(factory) as other:
+        async with second_store(store, factory) as other:
             await asyncio.gather(
                 *(
                     (store, other)[n % 2].finish_tool_call(conversation_id, f"c{n}", "success", {"n": n})
@@ -139,7 +139,7 @@ class FinishingClauses(Suite):
         """Two different results for one call at once: one is kept, the other caller gets a ConflictError."""
         conversation_id = await begin(store, samples)
         await store.append_messages(conversation_id, [_pending("a")])
-        async with opened(factory) as other:
+        async with second_store(store, factory) as other:
             outcomes = await asyncio.gather(
                 *(
                     each.finish_tool_call(conversation_id, "a", "success", {"n": n})
@@ -183,7 +183,7 @@ class FinishingClauses(Suite):
         assert ("assistant", "ONE", {"e": 1}, stored[1].id) == (
             changed.role, changed.content, changed.metadata, changed.id,
         )  # fmt: skip
-        async with opened(factory) as other:
+        async with second_store(store, factory) as other:
             assert [stored[0], changed, stored[2]] == await other.load_messages(conversation_id)
             after = await _found(other, conversation_id)
         assert before.updated_at < after.updated_at
@@ -272,7 +272,7 @@ class ManagingClauses(FinishingClauses):
         for name in names:
             now += 1
             await ticking.create_conversation(samples.id("context"), subject, id=name)
-        assert names[::-1] == await self._walk(store, subject_id=subject)
+        assert names[::-1] == await self._walk(ticking, subject_id=subject)
         for change in (
             lambda: ticking.append_messages(names[2], [user("x")]),
             lambda: ticking.rate(names[0], 5),
@@ -282,10 +282,10 @@ class ManagingClauses(FinishingClauses):
         ):
             now += 1
             await change()
-        await ticking.aclose()
         for limit in (1, 4, 50):
             expected = [names[n] for n in (3, 1, 4, 0, 2, 5)]
-            assert expected == await self._walk(store, subject_id=subject, order="updated", limit=limit)
+            assert expected == await self._walk(ticking, subject_id=subject, order="updated", limit=limit)
+        await ticking.aclose()
 
     @clause("C8", "B8")
     async def test_list_by_prefix_is_literal(self, store: Store, samples: Samples) -> None:
@@ -304,7 +304,7 @@ class ManagingClauses(FinishingClauses):
             expected = sorted(each for each in ids if each.startswith(prefix))
             assert expected == await self._walk(store, prefix=prefix, order="id", limit=7)
 
-    @clause("C8")
+    @clause("C8", needs_fresh=True)
     async def test_list_those_without_owner_or_context(self, store: Store, samples: Samples) -> None:
         """None lists those without a subject or context; left out, any; and that is not the same."""
         await store.sessions.save_messages(samples.id("free"), [])
@@ -368,7 +368,7 @@ class ManagingClauses(FinishingClauses):
             ({"metadata": None, "title": ""}, ("", None)),
             ({"subject_id": samples.id("subject")}, ("", None)),
         ]
-        async with opened(factory) as other:
+        async with second_store(store, factory) as other:
             for changes, expected in steps:
                 changed = await store.update_conversation(made.id, **changes)
                 assert repr(expected) == repr((changed.title, changed.metadata))
@@ -408,7 +408,7 @@ class ManagingClauses(FinishingClauses):
     ) -> None:
         """Of several claims at once one wins, the others are ConflictError; its owner then lists and erases it."""
         await store.sessions.append_messages(samples.id("s"), [{"role": "user", "content": "hi"}])
-        async with opened(factory) as other:
+        async with second_store(store, factory) as other:
             outcomes = await asyncio.gather(
                 *(
                     each.update_conversation(samples.id("s"), subject_id=samples.id(f"owner{n}"))
@@ -432,7 +432,7 @@ class ManagingClauses(FinishingClauses):
             await store.append_messages(each, [user("x", id=samples.id("m"))])
             await store.sessions.save_todos(each, TodoSnapshot(()))
             await store.chat.set_conversation_agent(each, "agent")
-        async with opened(factory) as other:
+        async with second_store(store, factory) as other:
             assert await store.delete_conversation(names[0]) is True
             assert await other.delete_conversation(names[0]) is False
             for handle in (store, other):
@@ -481,7 +481,7 @@ class ManagingClauses(FinishingClauses):
         )  # fmt: skip
         assert (None, None) == (fork.rating, fork.rating_comment)
         assert await store.sessions.load_todos(fork.id) is None
-        async with opened(factory) as other:
+        async with second_store(store, factory) as other:
             assert fork == await other.find_by_id(fork.id)
             copied = await other.load_messages(fork.id, system=True)
             latest = await other.find_latest(samples.id("context"), samples.id("subject"))
@@ -538,7 +538,7 @@ class ManagingClauses(FinishingClauses):
         kept = await store.create_conversation(samples.id("context"), theirs)
         await store.sessions.save_messages(samples.id("nobody's"), [{"role": "user", "content": "hi"}])
         ids = [*(each.id for each in made), samples.id("session"), samples.id("chat")]
-        async with opened(factory) as other:
+        async with second_store(store, factory) as other:
             assert 122 == await other.erase_subject(mine)
             assert 0 == await other.erase_subject(mine)
             for each in ids:

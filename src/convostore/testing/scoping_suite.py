@@ -22,8 +22,8 @@ from convostore.model.message import Message, ToolCallRecord
 from convostore.model.session_message import SessionMessage
 from convostore.model.todo import AgentInfo, TodoSnapshot
 from convostore.opening import Store
+from convostore.testing.contract_view import second_store
 from convostore.testing.suite import Samples, Suite, clause
-from convostore.testing.workers import opened
 
 __all__ = ["ScopingClauses", "dump"]
 
@@ -342,7 +342,7 @@ class ScopingClauses(Suite):
     ) -> None:
         """Each verb works on the view's own conversations; another's and nobody's are not found and stay untouched."""
         mine, theirs = samples.id("org-7"), samples.id("org-70")
-        async with opened(factory) as other:
+        async with second_store(store, factory) as other:
             view = other.for_subject(mine)
             names = [(samples.id(context), subject) for context in ("context", "c") for subject in (mine, theirs)]
             for kind, probes in (("C", _conversation_probes), ("S", _session_probes), ("A", _chat_probes)):

@@ -1,8 +1,7 @@
 """Clauses S1 to S5 and S7 as tests: the suite of the session contract.
 
 `factory` returns an object with the methods of `convostore.contracts.session_store.SessionStore`; nothing else of it is used,
-so a session store of any make can be tested. With ours, ``lambda: convostore.open(url)`` is wrapped so that what is
-tested is ``store.sessions``.
+so a session store of any make can be tested; ours as ``lambda: SessionSuite.view(convostore.open(url))``.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ import copy
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta, timezone
 from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any, ClassVar, cast
 
 import pytest
 
@@ -22,8 +21,8 @@ from convostore.model.session_message import SessionMessage
 from convostore.model.todo import AgentInfo, TodoItem, TodoSnapshot
 from convostore.stores.sessions import create_todo_snapshot, serialize_agent_state
 from convostore.testing.awkward import hostile_ids, kept_texts, kept_values, refused_ids, refused_values
+from convostore.testing.contract_view import ContractView, second_store
 from convostore.testing.suite import Samples, Suite, clause
-from convostore.testing.workers import opened
 
 __all__ = ["SessionSuite", "assistant", "session_messages", "tool_result"]
 
@@ -126,7 +125,7 @@ class _SavingClauses(Suite):
     ) -> None:
         """Every field of every message, known or not, comes back exactly, through any handle."""
         await store.save_messages(samples.id("s"), session_messages())
-        async with opened(factory) as other:
+        async with second_store(store, factory) as other:
             assert repr(session_messages()) == repr(await other.load_messages(samples.id("s")))
             assert await other.exists(samples.id("s"))
 
@@ -140,7 +139,7 @@ class _SavingClauses(Suite):
             [a], [a, b, c], [a, b, c, d], [a, b], [b, a], [x := _user("x"), b, a], [x, d, b, a], [x, d, d, d, a], [a], [],
             [a, a, a], [a, a], [b, b], session_messages(), session_messages()[::-1], session_messages()[3:5], [], [c],
         )  # fmt: skip
-        async with opened(factory) as other:
+        async with second_store(store, factory) as other:
             for each in lists:
                 await store.save_messages(samples.id("s"), each)
                 assert repr(each) == repr(await other.load_messages(samples.id("s")))
@@ -191,7 +190,7 @@ class _SavingClauses(Suite):
         ]
         await store.save_messages(samples.id("s"), saved)
         await store.append_messages(samples.id("s"), [_user("next")])
-        async with opened(factory) as other:
+        async with second_store(store, factory) as other:
             assert repr([*saved, _user("next")]) == repr(await other.load_messages(samples.id("s")))
 
     @clause("S4")
@@ -219,7 +218,7 @@ class _SavingClauses(Suite):
         await store.append_messages(samples.id("s"), [])
         assert await store.exists(samples.id("s")) is False
         expected: list[SessionMessage] = []
-        async with opened(factory) as other:
+        async with second_store(store, factory) as other:
             for each in ([_user("a"), _user("b")], [], [_user("b")], session_messages(), [_user("b")]):
                 await store.append_messages(samples.id("s"), each)
                 expected += each
@@ -236,7 +235,7 @@ class _SavingClauses(Suite):
                 batch = [_user(f"{writer} {turn} {part}") for part in range(2)]
                 await handle.append_messages(samples.id("s"), batch)
 
-        async with opened(factory) as other:
+        async with second_store(store, factory) as other:
             await asyncio.gather(*(write(handle, n) for n, handle in enumerate((store, other, store, other))))
             loaded = [str(each["content"]) for each in await other.load_messages(samples.id("s"))]
         assert 80 == len(loaded)
@@ -254,7 +253,7 @@ class _SavingClauses(Suite):
         """Whoever reads while others save sees one saved list, never parts of two; of two saves at once one is last."""
         lists = [[_user(f"{name}{n}") for n in range(20)] for name in "ab"]
         await store.save_messages(samples.id("s"), lists[0])
-        async with opened(factory) as other:
+        async with second_store(store, factory) as other:
 
             async def save(handle: SessionStore, messages: list[SessionMessage]) -> None:
                 for _ in range(5):
@@ -341,6 +340,13 @@ class _FilteringClauses(_SavingClauses):
 class SessionSuite(_FilteringClauses):
     """Every clause of the session contract, but S6, which is the file backend's."""
 
+    contracts: ClassVar[tuple[str, ...]] = ("convostore.contracts.session_store",)
+
+    @staticmethod
+    def view(store: Any) -> Any:
+        """Return the session contract of one of our stores by itself."""
+        return ContractView(store, store.sessions)
+
     @clause("S2")
     async def test_todos_load_as_saved(self, store: SessionStore, samples: Samples, factory: Callable[[], Any]) -> None:
         """Todos are saved whole, the last ones count, and saving creates the session."""
@@ -348,7 +354,7 @@ class SessionSuite(_FilteringClauses):
         first = TodoSnapshot(
             (TodoItem("1", "look"), TodoItem("2", "", "in_progress"), TodoItem("1", "l", "completed")), "r"
         )
-        async with opened(factory) as other:
+        async with second_store(store, factory) as other:
             snapshots = [
                 first,
                 TodoSnapshot(()),
@@ -367,7 +373,7 @@ class SessionSuite(_FilteringClauses):
     async def test_info_loads_as_saved(self, store: SessionStore, samples: Samples, factory: Callable[[], Any]) -> None:
         """What is known about the agent is kept as the caller says it, counts and times included."""
         assert await store.load_info(samples.id("s")) is None
-        async with opened(factory) as other:
+        async with second_store(store, factory) as other:
             for info in (
                 _info(samples.id("s")),
                 _info(samples.id("s"), message_count=0, created_at=0, updated_at=-5),
@@ -406,7 +412,7 @@ class SessionSuite(_FilteringClauses):
             await store.save_messages(each, session_messages())
             await store.save_todos(each, TodoSnapshot(()))
             await store.save_info(each, _info(each))
-        async with opened(factory) as other:
+        async with second_store(store, factory) as other:
             for handle in (store, other, store):
                 await handle.delete(names[0])
                 assert await other.exists(names[0]) is False

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from typing import Any, cast
+from typing import Any, ClassVar, cast
 
 import pytest
 
@@ -17,8 +17,8 @@ from convostore.contracts.storage_adapter import StorageAdapter
 from convostore.errors import InvalidInput
 from convostore.model.chat_item import ChatConversation, ChatItem, ChatMessage
 from convostore.testing.awkward import hostile_ids, kept_texts, kept_values, refused_ids, refused_values
+from convostore.testing.contract_view import ContractView, second_store
 from convostore.testing.suite import Samples, Suite, clause
-from convostore.testing.workers import opened
 
 __all__ = ["FullStorageAdapterSuite", "StorageAdapterSuite", "chat_items", "conversation"]
 
@@ -111,7 +111,7 @@ class StorageAdapterSuite(Suite):
             expected = conversation(samples.id("c"), *items, title=title)
             assert repr(expected) == repr(await store.get_conversation(samples.id("c")))
 
-    @clause("A1")
+    @clause("A1", needs_fresh=True)
     async def test_all_conversations_in_creation_order(self, store: StorageAdapter, samples: Samples) -> None:
         """All conversations come with all items, in the order of their first save, whatever was saved again since."""
         names = [samples.id(each) for each in ("m", "z", "a", "k")]
@@ -244,13 +244,20 @@ class StorageAdapterSuite(Suite):
 class FullStorageAdapterSuite(StorageAdapterSuite):
     """A1 to A4 and A10, with all that this library promises beyond the original contract."""
 
+    contracts: ClassVar[tuple[str, ...]] = ("convostore.contracts.storage_adapter",)
+
+    @staticmethod
+    def view(store: Any) -> Any:
+        """Return the chat contract of one of our stores by itself."""
+        return ContractView(store, store.chat)
+
     @clause("A1")
     async def test_another_handle_sees_the_same(
         self, store: StorageAdapter, samples: Samples, factory: Callable[[], Any]
     ) -> None:
         """What is saved through one handle is got through another, byte for byte, and iterated in creation order."""
         names = [samples.id(each) for each in ("b", "a", "c")]
-        async with opened(factory) as other:
+        async with second_store(store, factory) as other:
             for each in names:
                 await store.save_conversation(conversation(each, *chat_items(), title=each))
             for each in names:
@@ -260,7 +267,7 @@ class FullStorageAdapterSuite(StorageAdapterSuite):
             got = [each for each in await other.get_all_conversations() if each["id"] in names]
             assert repr(iterated) == repr(got)
 
-    @clause("A1", "B10")
+    @clause("A1", "B10", needs_fresh=True)
     async def test_all_means_more_than_a_page(self, store: StorageAdapter, samples: Samples) -> None:
         """Conversations beyond any page size are all there, each once."""
         names = [samples.id(f"{n:03}") for n in range(130)]
@@ -352,7 +359,7 @@ class FullStorageAdapterSuite(StorageAdapterSuite):
         items += [message(each, timestamp=each) for each in kept_texts.values()]
         await store.save_conversation(conversation(samples.id("c"), *items, title="\ud83d \u2028"))
         assert await store.append_item(samples.id("c"), message("next"))
-        async with opened(factory) as other:
+        async with second_store(store, factory) as other:
             got = await other.get_conversation(samples.id("c"))
         assert repr(conversation(samples.id("c"), *items, message("next"), title="\ud83d \u2028")) == repr(got)
 
@@ -385,7 +392,7 @@ class FullStorageAdapterSuite(StorageAdapterSuite):
         assert await store.append_item(samples.id("c"), message(1)) is False
         assert await store.get_conversation(samples.id("c")) is None
         await store.save_conversation(conversation(samples.id("c")))
-        async with opened(factory) as other:
+        async with second_store(store, factory) as other:
             for each in chat_items():
                 assert await other.append_item(samples.id("c"), each) is True
         assert repr(chat_items()) == repr(await store.get_conversation_items(samples.id("c")))
@@ -405,7 +412,7 @@ class FullStorageAdapterSuite(StorageAdapterSuite):
         expected = conversation(samples.id("c"), message("a"), done, tool_call("t2", "call_2"), message("b"))
         assert repr(expected) == repr(updated)
         renamed = tool_call("another id", "call_2", "error", error="no")
-        async with opened(factory) as other:
+        async with second_store(store, factory) as other:
             assert await other.append_item(samples.id("c"), renamed)
         expected = conversation(samples.id("c"), message("a"), done, renamed, message("b"))
         assert repr(expected) == repr(await store.get_conversation(samples.id("c")))
@@ -420,7 +427,7 @@ class FullStorageAdapterSuite(StorageAdapterSuite):
         """Items added, and calls finished, through two handles at once: none is lost, none is doubled."""
         calls = [tool_call(n, f"call_{n}") for n in range(6)]
         await store.save_conversation(conversation(samples.id("c"), *calls))
-        async with opened(factory) as other:
+        async with second_store(store, factory) as other:
             await asyncio.gather(
                 *((store, other)[n % 2].append_item(samples.id("c"), message(f"m{n}")) for n in range(20)),
                 *(
@@ -442,7 +449,7 @@ class FullStorageAdapterSuite(StorageAdapterSuite):
             conversation(samples.id("c"), *(message(n, name) for n in range(15)), title=name) for name in ("one", "two")
         ]
         await store.save_conversation(saved[0])
-        async with opened(factory) as other:
+        async with second_store(store, factory) as other:
 
             async def save(handle: StorageAdapter, each: ChatConversation) -> None:
                 for _ in range(5):
@@ -460,7 +467,7 @@ class FullStorageAdapterSuite(StorageAdapterSuite):
     ) -> None:
         """A conversation that was not there is there, empty, once an agent is mapped to it; items stay otherwise."""
         await store.set_conversation_agent(samples.id("c"), "agent-123")
-        async with opened(factory) as other:
+        async with second_store(store, factory) as other:
             assert "agent-123" == await other.get_conversation_agent(samples.id("c"))
             got = await other.get_conversation(samples.id("c"))
             assert got is not None

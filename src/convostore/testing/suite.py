@@ -69,6 +69,11 @@ class Suite:
     subject: ClassVar[Literal["backend", "store"]] = "store"
     contracts: ClassVar[tuple[str, ...]] = ()
 
+    @staticmethod
+    def view(store: Any) -> Any:
+        """Return what this suite tests of one of our stores: the store itself, or one of its contracts."""
+        return store
+
     @pytest.fixture
     def factory(self) -> Callable[[], Any]:
         """Return a callable that opens a new handle on this test's storage; subclasses provide it."""
