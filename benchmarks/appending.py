@@ -1,0 +1,89 @@
+"""Appending: one writer, each turn synced before the next; and whether a long conversation makes it dearer."""
+
+from __future__ import annotations
+
+import time
+from itertools import count
+from pathlib import Path
+
+import convostore
+from benchmarks.filling import append_many
+from benchmarks.floor import Floor
+from benchmarks.result import Line, Setting
+from benchmarks.timing import Spread, spread_of, take_turns
+from benchmarks.workload import Result, Turn, turns
+from convostore.opening import Store
+
+__all__ = ["measure_length", "measure_one_writer"]
+
+_SAMPLES = 20
+
+
+async def measure_one_writer(setting: Setting) -> list[Line]:
+    """Append turns to one conversation, by the library and by hand, each to a database of its own."""
+    structured = await _one_writer(setting, "structured")
+    text = await _one_writer(setting, "text")
+    return [
+        Line(
+            what="append a turn, one writer, fsynced", measured=structured.median, spread=structured, must=1.6, aim=1.3
+        ),
+        Line(what="  the same, tool result as plain text", measured=text.median, spread=text),
+    ]
+
+
+async def _one_writer(setting: Setting, result: Result) -> Spread:
+    rounds = setting.rounds(30)
+    material = turns(_SAMPLES * (rounds + rounds // 4 + 2), result)
+    floor = Floor(setting.folder / f"append-floor-{result}.db")
+    by_hand = floor.create("bench", "subject")
+    async with convostore.open(setting.folder / f"append-{result}.db") as store:
+        conversation = await store.create_conversation("bench", "subject")
+
+        async def append(number: int) -> float:
+            start = time.perf_counter()
+            await store.append_messages(conversation.id, material[number])
+            return time.perf_counter() - start
+
+        async def append_by_hand(number: int) -> float:
+            start = time.perf_counter()
+            floor.append(by_hand, material[number])
+            return time.perf_counter() - start
+
+        medians = await take_turns(append, append_by_hand, rounds=rounds, samples=_SAMPLES)
+    floor.close()
+    return spread_of(*medians)
+
+
+async def measure_length(setting: Setting) -> list[Line]:
+    """Append to a conversation of 100 000 messages and to ones of 100, in one database."""
+    long = setting.size(100_000)
+    rounds = setting.rounds(30)
+    material = turns(1000)
+    path: Path = setting.folder / "length.db"
+    async with convostore.open(path) as store:
+        long_one = await _conversation(store, material, long)
+        short_ones = [await _conversation(store, material, 100) for _ in range(rounds + rounds // 4 + 2)]
+        numbers = count()
+
+        async def append(conversation_id: str) -> float:
+            turn = material[next(numbers) % len(material)]
+            start = time.perf_counter()
+            await store.append_messages(conversation_id, turn)
+            return time.perf_counter() - start
+
+        async def append_to_long(number: int) -> float:
+            return await append(long_one)
+
+        async def append_to_short(number: int) -> float:
+            return await append(short_ones[number // _SAMPLES])
+
+        medians = await take_turns(append_to_long, append_to_short, rounds=rounds, samples=_SAMPLES)
+    spread = spread_of(*medians)
+    what = f"append to a conversation of {long:,} messages, beside one of 100"
+    return [Line(what=what, measured=spread.median, spread=spread, must=1.2)]
+
+
+async def _conversation(store: Store, material: list[Turn], messages: int) -> str:
+    conversation = await store.create_conversation("bench", "subject")
+    await append_many(store, conversation.id, material, messages)
+    return conversation.id

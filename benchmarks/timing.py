@@ -1,0 +1,71 @@
+"""Taking turns: how two things are timed so that their ratio means something on a machine that others use too.
+
+Rounds alternate between the two, and so does who begins. Each side does the same number of samples in a round, without the
+garbage collector (it runs between rounds). The first rounds warm caches and are thrown away. A round gives one ratio, that of
+the two medians in it; what is told is the median of the rounds' ratios, with the middle half of them as its spread.
+"""
+
+from __future__ import annotations
+
+import gc
+import statistics
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import TypeAlias
+
+from msgspec import Struct
+
+__all__ = ["Sample", "Spread", "quantile", "spread_of", "take_turns", "without_collector"]
+
+Sample: TypeAlias = Callable[[int], Awaitable[float]]
+"""Does the n-th sample and returns the seconds it took."""
+
+_WARM_UP = 2
+
+
+class Spread(Struct, frozen=True):
+    """A median, and the bounds of the middle half."""
+
+    median: float
+    low: float
+    high: float
+
+
+async def take_turns(ours: Sample, floor: Sample, *, rounds: int, samples: int) -> tuple[list[float], list[float]]:
+    """Return the median seconds of each round for both, after the warm-up, which is one round in four, two at least."""
+    warm_up = max(_WARM_UP, rounds // 4)
+    medians: tuple[list[float], list[float]] = ([], [])
+    count = 0
+    for number in range(warm_up + rounds):
+        order = (0, 1) if number % 2 else (1, 0)
+        for side in order:
+            do = (ours, floor)[side]
+            with without_collector():
+                taken = [await do(count + each) for each in range(samples)]
+            if number >= warm_up:
+                medians[side].append(statistics.median(taken))
+        count += samples
+    return medians
+
+
+@contextmanager
+def without_collector() -> Iterator[None]:
+    """Collect garbage now, and not inside the block."""
+    gc.collect()
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()
+
+
+def spread_of(ours: Sequence[float], floor: Sequence[float]) -> Spread:
+    """Return the spread of the rounds' ratios."""
+    ratios = [a / b for a, b in zip(ours, floor, strict=True)]
+    return Spread(statistics.median(ratios), quantile(ratios, 0.25), quantile(ratios, 0.75))
+
+
+def quantile(values: Sequence[float], share: float) -> float:
+    """Return the value below which `share` of the values lie, by nearest rank."""
+    ranked = sorted(values)
+    return ranked[min(len(ranked) - 1, int(share * len(ranked)))]
