@@ -72,6 +72,7 @@ def run_live(
     prefix = f"{_prefix}{new_id()}-"
     given: set[str] = set()
     numbers = itertools.count()
+    deleted = 0
     found: dict[str, tuple[ClauseReport, ...]] = {}
     capabilities = asyncio.run(_capabilities(factory))
 
@@ -90,15 +91,18 @@ def run_live(
             **(store if suite.subject == "store" else {}),
         }
 
-    try:
-        for suite in suites:
-            outcomes = []
+    for suite in suites:
+        outcomes = []
+        try:
             for outcome in run_suite(suite, partial(fixtures, suite), live=True, only=only):
                 told(suite.__name__, outcome)
                 outcomes.append(outcome)
+        finally:
+            # Behind each suite: the next one reads what is there through a store, and this one wrote what no store writes.
+            deleted += asyncio.run(_sweep_all(factory, prefix, given))
+            given.clear()
+        if outcomes:
             found[suite.__name__] = _by_clause(outcomes)
-    finally:
-        deleted = asyncio.run(_sweep_all(factory, prefix, given))
     return Report(prefix, tuple(sorted(capabilities)), found, deleted)
 
 

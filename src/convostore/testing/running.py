@@ -15,6 +15,8 @@ from convostore.testing.suite import Suite
 
 __all__ = ["Outcome", "Verdict", "run_suite"]
 
+_said_max = 300  # a comparison of two snapshots is longer than a table is wide
+
 Verdict: TypeAlias = Literal["passed", "failed", "skipped", "not run"]
 
 
@@ -66,7 +68,10 @@ def _run(suite: type[Suite], name: str, given: Mapping[str, Any]) -> tuple[Verdi
     except pytest.skip.Exception as skipped:
         return "skipped", str(skipped)
     except BaseException as error:  # noqa: BLE001  a test may end with anything: pytest.fail, a cancellation, a group
-        return "failed", f"{name}: {_first_line(test.__doc__)} But {_told(error)}"
+        return (
+            "failed",
+            f"{name}: {_first_line(test.__doc__)} But {_told(error, inspect.unwrap(test).__code__.co_filename)}",
+        )
     return "passed", ""
 
 
@@ -74,9 +79,9 @@ def _first_line(text: str | None) -> str:
     return (text or "").strip().split("\n")[0]
 
 
-def _told(error: BaseException) -> str:
-    """Say what an error says, and where; a bare assertion says its line of source."""
-    frames = [each for each in traceback.extract_tb(error.__traceback__) if "convostore" in each.filename]
-    where = f"{Path(frames[-1].filename).name}:{frames[-1].lineno}" if frames else "nowhere known"
-    said = str(error).split("\n")[0] or (frames[-1].line if frames else "")
-    return f"{type(error).__name__} at {where}: {said}"
+def _told(error: BaseException, file: str) -> str:
+    """Say what an error says, and where in the test's own file; a bare assertion says its line of source."""
+    frames = [each for each in traceback.extract_tb(error.__traceback__) if each.filename == file]
+    where = f" at {Path(file).name}:{frames[-1].lineno}" if frames else ""
+    said = str(error).split("\n")[0][:_said_max] or (frames[-1].line if frames else "")
+    return f"{type(error).__name__}{where}: {said}"

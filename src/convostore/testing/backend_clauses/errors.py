@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import pickle
 from collections.abc import Awaitable, Callable
-from typing import Any
+from typing import Any, TypeAlias
 
 from convostore.contracts.backend import Backend, HeadQuery, Window
 from convostore.errors import (
@@ -23,6 +23,8 @@ from convostore.testing.suite import Samples, Suite, clause
 
 __all__ = ["ErrorClauses"]
 
+Call: TypeAlias = Callable[[], Awaitable[Any]]
+
 
 class ErrorClauses(Suite):
     """What a refusal says."""
@@ -33,38 +35,43 @@ class ErrorClauses(Suite):
         mine, gone = samples.id("c"), samples.id("gone")
         made = await backend.commit(creation(mine, entry("a"), subject_id=samples.id("owner")))
         assert made.head is not None
-        cases: list[tuple[type[StoreError], str, Awaitable[object], dict[str, object]]] = [
-            (InvalidInput, "INVALID_INPUT", backend.read("a\nb"), {}),
-            (ConversationNotFoundError, "CONVERSATION_NOT_FOUND", backend.commit(change(gone)), {"id": gone}),
-            (ConversationExistsError, "CONVERSATION_EXISTS", backend.commit(creation(mine)), {"id": mine}),
+        cases: list[tuple[type[StoreError], str, Call, dict[str, object]]] = [
+            (InvalidInput, "INVALID_INPUT", lambda: backend.read("a\nb"), {}),
+            (ConversationNotFoundError, "CONVERSATION_NOT_FOUND", lambda: backend.commit(change(gone)), {"id": gone}),
+            (ConversationExistsError, "CONVERSATION_EXISTS", lambda: backend.commit(creation(mine)), {"id": mine}),
             (
                 RevisionConflictError,
                 "REVISION_CONFLICT",
-                backend.commit(change(mine, expected_revision="r0")),
+                lambda: backend.commit(change(mine, expected_revision="r0")),
                 {"id": mine, "expected": "r0", "actual": made.head.revision},
             ),
             (
                 RevisionConflictError,
                 "REVISION_CONFLICT",
-                backend.commit(change(mine, replace=(entry("a", expected_stamp=77),))),
+                lambda: backend.commit(change(mine, replace=(entry("a", expected_stamp=77),))),
                 {"id": mine, "entryId": "a", "expected": 77, "actual": made.appended[0].stamp},
             ),
             (
                 DuplicateEntryError,
                 "DUPLICATE_ENTRY",
-                backend.commit(change(mine, entry("a", b"other"))),
+                lambda: backend.commit(change(mine, entry("a", b"other"))),
                 {"id": mine, "entryId": "a"},
             ),
             (
                 NotFoundError,
                 "NOT_FOUND",
-                backend.commit(change(mine, replace=(entry("z"),))),
+                lambda: backend.commit(change(mine, replace=(entry("z"),))),
                 {"id": mine, "entryId": "z"},
             ),
-            (ConflictError, "CONFLICT", backend.commit(change(mine, set_subject=samples.id("x"))), {"id": mine}),
+            (
+                ConflictError,
+                "CONFLICT",
+                lambda: backend.commit(change(mine, set_subject=samples.id("x"))),
+                {"id": mine},
+            ),
         ]
         for kind, code, call, context in cases:
-            error = await refused(kind, call, code)
+            error = await refused(kind, call(), code)
             assert code == error.code
             assert not error.retryable
             assert context == {name: error.context.get(name) for name in context}, code
@@ -78,15 +85,15 @@ class ErrorClauses(Suite):
         """An error that crosses a process boundary arrives with its class, message, context and attributes."""
         mine = samples.id("c")
         await backend.commit(creation(mine, entry("a")))
-        calls: list[Awaitable[object]] = [
-            backend.commit(change(mine, entry("a", b"other"))),
-            backend.commit(change(mine, expected_revision="r0")),
-            backend.commit(change(samples.id("gone"))),
-            backend.read(""),
-            backend.scan_heads(HeadQuery(cursor="x")),
+        calls: list[Call] = [
+            lambda: backend.commit(change(mine, entry("a", b"other"))),
+            lambda: backend.commit(change(mine, expected_revision="r0")),
+            lambda: backend.commit(change(samples.id("gone"))),
+            lambda: backend.read(""),
+            lambda: backend.scan_heads(HeadQuery(cursor="x")),
         ]
         for call in calls:
-            error = await _error(call)
+            error = await _error(call())
             arrived = pickle.loads(pickle.dumps(error))  # noqa: S301  made three lines above
             assert (type(error), str(error), error.context, vars(error)) == (
                 type(arrived),
@@ -99,7 +106,7 @@ class ErrorClauses(Suite):
     async def test_only_what_is_absent_is_none(self, backend: Backend, samples: Samples) -> None:
         """Reading what was never there is None, with every window and document; a bad argument is an error there too."""
         gone = samples.id("gone")
-        reads: list[Callable[[], Awaitable[Any]]] = [
+        reads: list[Call] = [
             lambda: backend.read(gone),
             lambda: backend.read(gone, Window(), None),
             lambda: backend.read(gone, Window(damaged="report"), ["todos"]),

@@ -30,15 +30,14 @@ class WriterClauses(Suite):
         """Head, entries, fields and documents of every read belong to the same commit while two writers commit."""
         await backend.commit(creation(samples.id("c"), fields={"n": b"0"}, documents={"n": b"0"}))
         async with second_handle(backend, factory) as other:
-            writing = asyncio.gather(
-                _number(backend, samples.id("c"), "a", 25), _number(other, samples.id("c"), "b", 25)
-            )
-            read = 0
-            while not writing.done() or not read:
-                await asyncio.gather(_assert_whole(backend, samples.id("c")), _assert_whole(other, samples.id("c")))
-                await asyncio.sleep(0)
-                read += 1
-            await writing
+            async with asyncio.TaskGroup() as group:
+                writing = [
+                    group.create_task(_number(each, samples.id("c"), name, 25))
+                    for each, name in ((backend, "a"), (other, "b"))
+                ]
+                while not all(each.done() for each in writing):
+                    await asyncio.gather(_assert_whole(backend, samples.id("c")), _assert_whole(other, samples.id("c")))
+                    await asyncio.sleep(0)
             await _assert_whole(other, samples.id("c"))
         assert 50 == len(await entry_ids(backend, samples.id("c")))
 
