@@ -95,7 +95,7 @@ async def test_changes_of_one_conversation_in_one_transaction_see_each_other(
 
 
 async def test_a_read_is_one_snapshot(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Head, entries and documents are read between one BEGIN and one COMMIT, and the version at its end."""
+    """Head, entries and documents are read in one transaction, and the version at its end."""
     backend = SqliteBackend(tmp_path / "s.db")
     await backend.commit(creation("c", entry("a"), documents={"d": b"1"}))
     log = listen(monkeypatch)
@@ -108,7 +108,7 @@ async def test_a_read_is_one_snapshot(tmp_path: Path, monkeypatch: pytest.Monkey
         "SELECT number, conversation_id,",
         "SELECT key, stamp,",
         "PRAGMA user_version",
-        "COMMIT",
+        "ROLLBACK",
     ] == _words(log)
     for each in (backend, reader):
         await each.aclose()
@@ -123,7 +123,7 @@ async def test_a_page_is_one_statement(tmp_path: Path, monkeypatch: pytest.Monke
     log.clear()
     page = await backend.scan_heads(HeadQuery(context="k", order="updated"))
     assert 50 == len(page.items)
-    assert ["BEGIN", "SELECT number, conversation_id,", "PRAGMA user_version", "COMMIT"] == _words(log)
+    assert ["BEGIN", "SELECT number, conversation_id,", "PRAGMA user_version", "ROLLBACK"] == _words(log)
     await backend.aclose()
 
 

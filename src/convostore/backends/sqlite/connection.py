@@ -19,7 +19,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from convostore.backends.sqlite.failures import is_busy, translated, unusable
+from convostore.backends.sqlite.failures import SQLITE_ERRORS, SqliteError, is_busy, translated, unusable
 from convostore.backends.sqlite.schema import MIGRATIONS, Migration, prepare
 from convostore.errors import ClosedError, InvalidInput, StoreError
 
@@ -70,7 +70,7 @@ class Database(Struct, frozen=True, kw_only=True):
         while True:
             try:
                 return self._connect_once(waits)
-            except sqlite3.Error as error:
+            except SQLITE_ERRORS as error:
                 if not is_busy(error) or time.monotonic() > deadline:
                     raise self._refusal(error) from error
             pause(attempt)
@@ -94,7 +94,7 @@ class Database(Struct, frozen=True, kw_only=True):
             raise
         return connection
 
-    def _refusal(self, error: sqlite3.Error) -> StoreError:
+    def _refusal(self, error: SqliteError) -> StoreError:
         if self.path is not None and os.path.isdir(self.path):
             return InvalidInput(f"{self.path!r} is a folder; name a file in it")
         if self.path is not None and not os.path.isdir(folder := os.path.dirname(self.path)):

@@ -15,7 +15,7 @@ from typing import TypeVar
 
 from convostore.backends.sqlite import forks
 from convostore.backends.sqlite.connection import Database, Handle
-from convostore.backends.sqlite.failures import is_busy, translated
+from convostore.backends.sqlite.failures import SQLITE_ERRORS, is_busy, translated
 from convostore.backends.sqlite.labels import Labels
 from convostore.backends.sqlite.snapshots import TooLarge, in_snapshot
 from convostore.backends.sqlite.threads import Readers, answer
@@ -72,7 +72,7 @@ class Engine:
                 return self._read_small(connection, read)
             except TooLarge:
                 pass
-            except sqlite3.Error as error:
+            except SQLITE_ERRORS as error:
                 if not is_busy(error):
                     raise translated(error, self._database.path, conversation_id) from error
         result: T = await self._readers.submit(lambda handle: self._read(handle, read, conversation_id))
@@ -92,7 +92,7 @@ class Engine:
             # The connection for small reads is opened here, by the first read: opening waits for the disk.
             with handle if self._inline.is_open else self._inline as connection:
                 return in_snapshot(connection, self._database.version, lambda connection: read(connection, False))
-        except sqlite3.Error as error:
+        except SQLITE_ERRORS as error:
             raise translated(error, self._database.path, conversation_id) from error
 
     async def aclose(self) -> None:

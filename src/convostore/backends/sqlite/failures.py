@@ -3,11 +3,21 @@
 from __future__ import annotations
 
 import sqlite3
+from typing import Final, TypeAlias
 
 from convostore.contracts.backend import Damage
 from convostore.errors import CorruptDataError, StoreError, UnavailableError
 
-__all__ = ["is_busy", "is_corrupt", "is_read_only", "is_undecodable", "translated", "unusable"]
+__all__ = [
+    "SQLITE_ERRORS",
+    "SqliteError",
+    "is_busy",
+    "is_corrupt",
+    "is_read_only",
+    "is_undecodable",
+    "translated",
+    "unusable",
+]
 
 # Primary result codes; the sqlite3 module has names for them only where SQLite was built with each.
 _ERROR, _PERM, _BUSY, _LOCKED, _NOMEM, _READONLY, _IOERR, _CORRUPT, _FULL = 1, 3, 5, 6, 7, 8, 10, 11, 13
@@ -28,7 +38,7 @@ _ADVICE = {
 }
 
 
-def is_busy(error: sqlite3.Error) -> bool:
+def is_busy(error: SqliteError) -> bool:
     """Say whether waiting may help."""
     return _primary(error) in (_BUSY, _PROTOCOL)
 
@@ -50,10 +60,22 @@ def is_undecodable(error: sqlite3.Error) -> bool:
 
 def unusable(error: BaseException | None) -> bool:
     """Say whether a connection that met `error` is better opened anew."""
-    return isinstance(error, sqlite3.Error) and _primary(error) in (_IOERR, _CORRUPT, _CANTOPEN, _PROTOCOL, _NOTADB)
+    return isinstance(error, SQLITE_ERRORS) and _primary(error) in (
+        None,
+        _IOERR,
+        _CORRUPT,
+        _CANTOPEN,
+        _PROTOCOL,
+        _NOTADB,
+    )
 
 
-def translated(error: sqlite3.Error, path: str | None, conversation_id: str = "") -> StoreError:
+SqliteError: TypeAlias = sqlite3.Error | UnicodeDecodeError
+SQLITE_ERRORS: Final = (sqlite3.Error, UnicodeDecodeError)
+"""What a statement may raise: the second where SQLite's message quotes a damaged schema and the module cannot decode it."""
+
+
+def translated(error: SqliteError, path: str | None, conversation_id: str = "") -> StoreError:
     """Return a new error of this library for one of sqlite3's, which becomes its cause.
 
     Locks, full disks and failing ones are UnavailableError. What SQLite cannot make sense of (a malformed page, a missing
@@ -62,7 +84,7 @@ def translated(error: sqlite3.Error, path: str | None, conversation_id: str = ""
     where = "the in-memory database" if path is None else f"the database {path!r}"
     primary = _primary(error)
     result: StoreError
-    if primary in _DAMAGE or is_undecodable(error):
+    if primary in _DAMAGE or isinstance(error, UnicodeDecodeError) or is_undecodable(error):
         what = f"{where} is damaged ({error})"
         result = CorruptDataError(conversation_id, [Damage(conversation_id, what)])
         if not conversation_id:
@@ -74,6 +96,6 @@ def translated(error: sqlite3.Error, path: str | None, conversation_id: str = ""
     return result
 
 
-def _primary(error: sqlite3.Error) -> int | None:
+def _primary(error: SqliteError) -> int | None:
     code = getattr(error, "sqlite_errorcode", None)
     return None if code is None else code & 0xFF

@@ -43,5 +43,5 @@ def _in_snapshot(connection: sqlite3.Connection, version: int, read: Callable[[s
     connection.execute("BEGIN")
     result = read(connection)
     check_version(connection, version)
-    connection.execute("COMMIT")
+    connection.execute("ROLLBACK")  # nothing was written, and a COMMIT fails again on the damage that a read survived
     return result

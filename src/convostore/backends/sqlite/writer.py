@@ -20,7 +20,7 @@ from typing import Final, TypeAlias
 
 from convostore.backends.sqlite.committing import apply
 from convostore.backends.sqlite.connection import Database, Handle, pause
-from convostore.backends.sqlite.failures import is_busy, translated
+from convostore.backends.sqlite.failures import SQLITE_ERRORS, is_busy, translated
 from convostore.backends.sqlite.labels import Labels
 from convostore.backends.sqlite.schema import check_version
 from convostore.backends.sqlite.snapshots import lenient
@@ -118,7 +118,7 @@ class Writer:
     def _alone(self, change: Change, deadline: float) -> Receipt | Exception:
         try:
             (outcome,) = self._transaction([change], deadline, text_factory=lenient)
-        except sqlite3.Error as error:
+        except SQLITE_ERRORS as error:
             return translated(error, self._database.path, change.conversation_id)
         except Exception as error:  # noqa: BLE001 - it is the caller's, who made it happen
             return error
