@@ -13,7 +13,7 @@ __all__ = [
     "fields_bytes_max",
     "id_bytes_max",
     "json_depth_max",
-    "json_int_bits_max",
+    "json_int_digits_max",
     "name_bytes_max",
     "page_heads_default",
     "page_heads_max",
@@ -52,5 +52,5 @@ page_heads_max: Final = 1000
 json_depth_max: Final = 256
 """Levels of lists and objects inside one JSON value: the depth that every Python and every driver can walk."""
 
-json_int_bits_max: Final = 14_000
-"""Bits of an integer in JSON: CPython refuses to print or parse more than 4300 digits unless told otherwise."""
+json_int_digits_max: Final = 4300
+"""Digits of an integer in JSON: CPython prints and parses no more unless told otherwise."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from typing import Any, cast, get_args
+from typing import Any, get_args
 
 import msgspec
 from msgspec import Raw, Struct
@@ -40,6 +40,7 @@ KIND = "message"
 
 _ROLES = frozenset(get_args(Role))
 _STATES = frozenset(get_args(ToolCallState))
+_LISTS: tuple[tuple[str, tuple[type, ...]], ...] = (("parts", get_args(Part)), ("tool_calls", (ToolCallRecord,)))
 _NULL = Raw(b"null")
 
 
@@ -67,7 +68,7 @@ class _Body(Struct, rename="camel", omit_defaults=True):
     parts: tuple[TextPart | ThinkingPart | ImagePart | FilePart | _ToolResult | _Opaque, ...] = ()
     tool_calls: tuple[_Call, ...] = ()
     tool_call_id: str | None = None
-    metadata: dict[str, Any] | None = None
+    metadata: Any = None  # an object; while encoding, its text
 
 
 _decode_body = msgspec.json.Decoder(_Body).decode
@@ -101,7 +102,7 @@ def read(entry: Entry, conversation_id: str | None = None) -> Message:
     except (msgspec.MsgspecError, UnicodeDecodeError):
         body = _decode_with_surrogates(entry.body)
     return Message(
-        role=cast(Role, entry.role),
+        role=entry.role,  # type: ignore[arg-type]  # written by `write`, so it is one
         content=body.content,
         parts=tuple(map(_part_from, body.parts)) if body.parts else (),
         tool_calls=tuple(map(_call_from, body.tool_calls)) if body.tool_calls else (),
@@ -196,7 +197,7 @@ def check_message(message: object) -> None:
     if message.metadata is not None and type(message.metadata) is not dict:
         raise InvalidInput(f"metadata must be a dict or None, not {type(message.metadata).__name__}")
     _check_optional_text(message.tool_call_id, "tool_call_id")
-    for name, kinds in (("parts", get_args(Part)), ("tool_calls", (ToolCallRecord,))):
+    for name, kinds in _LISTS:
         items = getattr(message, name)
         if type(items) not in (tuple, list):
             raise InvalidInput(f"{name} must be a tuple, not {type(items).__name__}")
@@ -231,14 +232,13 @@ def _check_optional_text(value: object, what: str) -> None:
 
 
 def _body_of(message: Message) -> _Body:
-    if message.metadata is not None:
-        exact_json.check(message.metadata, "metadata")
+    metadata = message.metadata
     return _Body(
         content=message.content,
         parts=tuple(map(_part_to, message.parts)) if message.parts else (),
         tool_calls=tuple(map(_call_to, message.tool_calls)) if message.tool_calls else (),
         tool_call_id=message.tool_call_id,
-        metadata=message.metadata,
+        metadata=None if metadata is None else Raw(exact_json.encode(metadata, "metadata")),
     )
 
 

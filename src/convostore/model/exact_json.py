@@ -2,8 +2,8 @@ r"""JSON in, the same JSON out: the one place where values become JSON text and 
 
 Kept exactly: key order, integers up to 4300 digits, floats (-0.0 too), every string (lone surrogates too, as ``\ud83d``
 escapes: cut-off JavaScript strings carry them). Refused before anything is written: NaN, infinities, bytes, tuples,
-sets, datetimes, keys that are not strings, subclasses (an enum would come back as plain text), and nesting beyond
-`limits.json_depth_max`. msgspec does the work; it turns the refused ones into something else silently and cannot
+sets, datetimes, keys that are not strings, subclasses (an enum would come back as plain text), other objects, and nesting
+beyond `limits.json_depth_max`. msgspec does the work; it turns the refused ones into something else silently and cannot
 carry lone surrogates, hence the check before it and the standard library's json behind it.
 """
 
@@ -25,15 +25,15 @@ JsonValue: TypeAlias = Any
 
 JsonObject: TypeAlias = dict[str, Any]
 
-_INT_MAX = 1 << limits.json_int_bits_max
+_LEAVES = frozenset({str, int, bool, type(None)})
+_INT_MAX = 10**limits.json_int_digits_max
 _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder().decode
 
 
 def check(value: JsonValue, what: str) -> None:
     """Raise InvalidInput, naming the place inside `value`, if JSON cannot carry `value` exactly."""
-    if not _is_exact(value, limits.json_depth_max):
-        raise InvalidInput(f"{what} cannot be kept exactly: {_explain(value, what, limits.json_depth_max)}")
+    encode(value, what)
 
 
 def encode(value: JsonValue, what: str = "value") -> bytes:
@@ -42,8 +42,12 @@ def encode(value: JsonValue, what: str = "value") -> bytes:
     Raises:
         InvalidInput: JSON cannot carry it exactly.
     """
-    check(value, what)
-    return encode_checked(value)
+    if _is_exact(value, limits.json_depth_max):
+        try:
+            return encode_checked(value)
+        except ValueError:
+            pass  # an integer of too many digits
+    raise InvalidInput(f"{what} cannot be kept exactly: {_explain(value, what, limits.json_depth_max)}")
 
 
 def encode_checked(value: JsonValue) -> bytes:
@@ -81,27 +85,24 @@ def _refuse_constant(name: str) -> NoReturn:
     raise ValueError(f"{name} is not JSON")
 
 
-def _is_exact(value: object, depth: int) -> bool:
+def _is_exact(value: Any, depth: int) -> bool:
+    """Walk a value that may be large: the common leaves are passed without a call."""
     kind = type(value)
-    if kind is str or kind is bool or value is None:
-        return True
-    if kind is int:
-        return -_INT_MAX < value < _INT_MAX  # type: ignore[operator]  # mypy does not narrow by `type(x) is int`
-    if kind is float:
-        return math.isfinite(value)  # type: ignore[arg-type]  # likewise
-    if depth == 0:
-        return False
     if kind is dict:
-        for key, each in value.items():  # type: ignore[attr-defined]  # likewise
-            if type(key) is not str or not (type(each) is str or _is_exact(each, depth - 1)):
+        if depth == 0:
+            return False
+        for key, each in value.items():
+            if type(key) is not str or not (type(each) in _LEAVES or _is_exact(each, depth - 1)):
                 return False
         return True
     if kind is list:
-        for each in value:  # type: ignore[attr-defined]  # noqa: SIM110  all() would cost a generator a level
-            if not (type(each) is str or _is_exact(each, depth - 1)):
+        if depth == 0:
+            return False
+        for each in value:  # noqa: SIM110  all() would cost a generator a level
+            if not (type(each) in _LEAVES or _is_exact(each, depth - 1)):
                 return False
         return True
-    return False
+    return kind in _LEAVES or (kind is float and math.isfinite(value))
 
 
 def _explain(value: object, path: str, depth: int) -> str:
@@ -110,17 +111,25 @@ def _explain(value: object, path: str, depth: int) -> str:
         for key, each in value.items():
             if type(key) is not str:
                 return f"{path} has the key {key!r} of type {type(key).__name__}; keys must be strings"
-            if not _is_exact(each, depth - 1):
+            if not _is_exact(each, depth - 1) or _too_many_digits(each):
                 return _explain(each, f"{path}[{key!r}]", depth - 1)
     if isinstance(value, list) and type(value) is list and depth:
         for index, each in enumerate(value):
-            if not _is_exact(each, depth - 1):
+            if not _is_exact(each, depth - 1) or _too_many_digits(each):
                 return _explain(each, f"{path}[{index}]", depth - 1)
     path = path if len(path) <= 200 else f"{path[:120]}...{path[-60:]}"
     if type(value) in (dict, list):
         return f"{path} is nested deeper than {limits.json_depth_max} levels (or contains itself)"
     if type(value) is float:
         return f"{path} is {value}; JSON has no such number"
-    if type(value) is int:
-        return f"{path} is an integer of more than {limits.json_int_bits_max} bits"
+    if type(value) is int and abs(value) >= _INT_MAX:
+        return f"{path} is an integer of more than {limits.json_int_digits_max} digits"
     return f"{path} is of type {type(value).__name__}; convert it to dict, list, str, int, float, bool or None"
+
+
+def _too_many_digits(value: object) -> bool:
+    try:
+        encode_checked(value)
+    except ValueError:
+        return True
+    return False

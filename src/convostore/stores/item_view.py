@@ -58,10 +58,12 @@ class ItemView:
             return {shown.record: _with_text(record.message, value)}
         return edit_call(transcript, shown.call, value)
 
-    def overwrite(self, transcript: Transcript, shown: Projected, value: JsonObject, /) -> Rewriting | None:
+    def overwrite(
+        self, transcript: Transcript, shown: Projected, value: JsonObject, /, *, alone: bool
+    ) -> Rewriting | None:
         """Return what to rewrite so that `shown` becomes exactly `value`."""
         own = transcript.records[shown.record].entry.dialect == chat_item.DIALECT
-        return {shown.record: value} if own else None
+        return {shown.record: value} if own or alone else None
 
     def remove(self, transcript: Transcript, shown: Projected, /) -> Rewriting:
         """Return what to rewrite so that `shown` is no longer shown."""

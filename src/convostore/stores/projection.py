@@ -60,8 +60,13 @@ class View(Protocol):
         """Return what to rewrite so that `shown` becomes `value`, as well as can be said; None if it cannot."""
         ...
 
-    def overwrite(self, transcript: Transcript, shown: Projected, value: JsonObject, /) -> Rewriting | None:
-        """Return what to rewrite so that `shown` becomes exactly `value`, in the store's own words; None if it cannot."""
+    def overwrite(
+        self, transcript: Transcript, shown: Projected, value: JsonObject, /, *, alone: bool
+    ) -> Rewriting | None:
+        """Return what to rewrite so that `shown` becomes exactly `value`, in the store's own words; None if it cannot.
+
+        `alone`: its record shows nothing else.
+        """
         ...
 
     def remove(self, transcript: Transcript, shown: Projected, /) -> Rewriting:

@@ -60,7 +60,8 @@ def plan_save(
         if shown == new_keys:
             return plan
         # What was to stay and came out differently depended on what was changed: it must be said anew as well.
-        reword |= {j for j, (is_now, wanted) in enumerate(zip(shown, new_keys, strict=False)) if is_now != wanted}
+        found = align(shown, new_keys, [None] * len(shown), [None] * len(new_keys))
+        reword |= {j for j, i in enumerate(found) if i is None or shown[i] != new_keys[j]}
     return _BluntestDraft(view, transcribe(entries, conversation_id), values, written, new_keys, reword).plan()
 
 
@@ -240,9 +241,7 @@ class _BlunterDraft(_Draft):
         return super().plan()
 
     def _rewriting(self, shown: Projected, value: JsonObject) -> Rewriting | None:
-        if shown.record in self._alone:
-            return {shown.record: value}
-        return self._view.overwrite(self._transcript, shown, value)
+        return self._view.overwrite(self._transcript, shown, value, alone=shown.record in self._alone)
 
     def _is_vacant(self, record: int) -> bool:
         return super()._is_vacant(record) or self._first[record] in self._removed

@@ -81,7 +81,9 @@ class SessionView:
         )
         return rewriting
 
-    def overwrite(self, transcript: Transcript, shown: Projected, value: JsonObject, /) -> Rewriting | None:
+    def overwrite(
+        self, transcript: Transcript, shown: Projected, value: JsonObject, /, *, alone: bool
+    ) -> Rewriting | None:
         """Return what to rewrite so that `shown` becomes exactly `value`."""
         return {shown.record: value} if shown.call is None and not transcript.folded.get(shown.record) else None
 
