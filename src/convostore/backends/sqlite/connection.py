@@ -12,6 +12,7 @@ import contextlib
 import os
 import random
 import sqlite3
+import stat
 import threading
 import time
 from types import TracebackType
@@ -95,10 +96,17 @@ class Database(Struct, frozen=True, kw_only=True):
         return connection
 
     def _refusal(self, error: SqliteError) -> StoreError:
-        if self.path is not None and os.path.isdir(self.path):
-            return InvalidInput(f"{self.path!r} is a folder; name a file in it")
-        if self.path is not None and not os.path.isdir(folder := os.path.dirname(self.path)):
-            return InvalidInput(f"there is no folder {folder!r} to put the database into; create it first")
+        folder = os.path.dirname(self.path or "")
+        try:
+            if self.path is not None and stat.S_ISDIR(os.stat(self.path).st_mode):
+                return InvalidInput(f"{self.path!r} is a folder; name a file in it")
+        except NotADirectoryError:
+            return InvalidInput(f"{folder!r} is a file, so nothing can be put into it; name another folder")
+        except FileNotFoundError:
+            if not os.path.isdir(folder):
+                return InvalidInput(f"there is no folder {folder!r} to put the database into; create it first")
+        except OSError:
+            pass  # sqlite3's own error says more
         return translated(error, self.path)
 
 
