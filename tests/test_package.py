@@ -8,6 +8,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 import convostore
 
 
@@ -18,8 +20,10 @@ def _modules_after(statement: str) -> set[str]:
 
 
 def test_importing_loads_no_driver_and_no_framework() -> None:
-    """`import convostore` leaves sqlite3, the command line's and the suites' libraries out of sys.modules."""
-    brought = _modules_after("import convostore") - _modules_after("import asyncio, msgspec, uuid_utils")
+    """The library, used as far as `open`, leaves sqlite3, the command line's and the suites' libraries out of sys.modules."""
+    brought = _modules_after("import convostore; convostore.open, convostore.Message") - _modules_after(
+        "import asyncio, msgspec, uuid_utils"
+    )
     assert set() == {name.partition(".")[0] for name in brought} & {
         "sqlite3",
         "typer",
@@ -35,17 +39,34 @@ def test_importing_loads_no_driver_and_no_framework() -> None:
     }
 
 
+def test_importing_loads_next_to_nothing() -> None:
+    """`import convostore` brings no module of its own but the root, which is what keeps it cheap."""
+    own = {name for name in _modules_after("import convostore") if name.startswith("convostore")}
+    assert {"convostore"} == own
+
+
 def test_every_public_name_is_exported_by_hand() -> None:
-    """`__all__` names exactly what the root module imports for others, sorted."""
+    """`__all__` names exactly what type checkers see imported and what is brought on demand, sorted."""
     tree = ast.parse(Path(convostore.__file__).read_text())
-    imported = {
-        alias.asname or alias.name
-        for node in tree.body
+    seen = {
+        alias.asname or alias.name: (node.module, alias.name)
+        for block in tree.body
+        if isinstance(block, ast.If)
+        for node in block.body
         if isinstance(node, ast.ImportFrom)
         for alias in node.names
     }
-    assert sorted(imported) == sorted(convostore.__all__)
-    assert sorted(convostore.__all__) == convostore.__all__
+    brought = {name: tuple(home.split(":")) for name, home in convostore._HOMES.items()}
+    assert {**brought, "blocking": ("convostore", "blocking")} == seen
+    assert sorted(seen) == convostore.__all__
+
+
+def test_every_public_name_is_there() -> None:
+    """Each name in `__all__` can be had, and an unknown one is an AttributeError."""
+    for name in convostore.__all__:
+        assert getattr(convostore, name) is not None
+    with pytest.raises(AttributeError, match="has no attribute 'opne'"):
+        convostore.opne  # type: ignore[attr-defined]  # noqa: B018
 
 
 def test_names_of_the_contracts_exist() -> None:
