@@ -66,7 +66,7 @@ def test_every_public_name_is_there() -> None:
     for name in convostore.__all__:
         assert getattr(convostore, name) is not None
     with pytest.raises(AttributeError, match="has no attribute 'opne'"):
-        convostore.opne  # type: ignore[attr-defined]  # noqa: B018
+        convostore.opne  # noqa: B018
 
 
 def test_names_of_the_contracts_exist() -> None:

@@ -104,8 +104,8 @@ def read(entry: Entry, conversation_id: str | None = None) -> Message:
     return Message(
         role=entry.role,  # type: ignore[arg-type]  # written by `write`, so it is one
         content=body.content,
-        parts=tuple(map(_part_from, body.parts)) if body.parts else (),
-        tool_calls=tuple(map(_call_from, body.tool_calls)) if body.tool_calls else (),
+        parts=tuple([_part_from(each) for each in body.parts]) if body.parts else (),
+        tool_calls=tuple([_call_from(each) for each in body.tool_calls]) if body.tool_calls else (),
         tool_call_id=body.tool_call_id,
         metadata=body.metadata,
         id=entry.entry_id,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 from typing import Final
 
 from convostore.errors import InvalidInput
@@ -18,6 +19,7 @@ ms_max: Final = 253_402_300_799_999
 """9999-12-31T23:59:59.999Z, the last."""
 
 
+@lru_cache(maxsize=4096)  # what was appended together has one time, and datetimes are immutable
 def datetime_from_ms(ms: int) -> datetime:
     """Return the aware UTC datetime; exact, unlike fromtimestamp, whose float is short of digits in far years."""
     return _EPOCH + timedelta(milliseconds=ms)
