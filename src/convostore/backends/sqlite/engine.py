@@ -103,8 +103,10 @@ class Engine:
             self.close()
             answer(((future, None, None),))
 
-        threading.Thread(target=close, name="convostore-closing", daemon=True).start()
+        thread = threading.Thread(target=close, name="convostore-closing", daemon=True)
+        thread.start()
         await future
+        thread.join()  # it has answered, and has nothing left to do but to end
 
     def close(self) -> None:
         """Finish what was accepted, end the threads and close the connections. May be repeated, from any thread."""
