@@ -1,0 +1,1 @@
+"""Processes that die in the middle of writing, and what the next one finds."""
