@@ -5,7 +5,7 @@ PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11 p
 BIN := .venv/bin
 READY := .venv/.ready
 
-.PHONY: demo test check bench storm lock clean help
+.PHONY: demo test check bench storm docs lock clean help
 
 help:
 	@echo "make demo    import real conversations, resume one in a new process, show it three ways"
@@ -13,6 +13,7 @@ help:
 	@echo "make check   ruff, mypy --strict, import floors"
 	@echo "make bench   speed and size as ratios to hand-driven sqlite3"
 	@echo "make storm   200 kill -9 at random moments, and the other slow tests"
+	@echo "make docs    write docs/contracts.md anew from the contracts and the suites"
 	@echo "make lock    write requirements/dev.txt anew"
 
 $(READY): requirements/dev.txt pyproject.toml
@@ -42,7 +43,10 @@ check: $(READY)
 bench: $(READY)
 	$(BIN)/python -m benchmarks
 
-lock:
+docs: $(READY)
+	$(BIN)/python -m tests.docs.contracts_page > docs/contracts.md
+
+lock: $(READY)
 	$(BIN)/python -m pip install --quiet uv
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 pyproject.toml --all-extras --group dev \
 		--no-header --no-emit-index-url --no-annotate --output-file requirements/dev.txt

@@ -11,6 +11,8 @@ from typing import Any
 
 import pytest
 
+from tests.docs.contracts_page import page
+
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 BLOCK = re.compile(r"^```python\n(.*?)^```$", re.DOTALL | re.MULTILINE)
@@ -56,3 +58,8 @@ def test_only_the_tests_and_the_root_import_the_root() -> None:
         if isinstance(node, ast.Import) and any(alias.name == "convostore" for alias in node.names)
     ]
     assert [] == guilty
+
+
+def test_the_contracts_page_is_current() -> None:
+    """docs/contracts.md says what the contracts' docstrings and the suites say; `make docs` writes it anew."""
+    assert page() == (ROOT / "docs" / "contracts.md").read_text()
