@@ -9,9 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from convostore.backends.sqlite import SqliteBackend, committing
 from convostore.backends.sqlite.connection import Database, Handle
+from convostore.backends.sqlite.reading import SELECT_HEAD
+from convostore.backends.sqlite.rows import decode_head, encode_entry, encode_head
 from convostore.contracts.backend import Entry, Receipt, Window
 from convostore.errors import ConversationNotFoundError, DuplicateEntryError, InvalidInput, UnavailableError
 from convostore.testing.drafts import change, creation, entries_of, entry, entry_ids, refused
@@ -34,7 +37,7 @@ async def backend(path: Path) -> AsyncIterator[SqliteBackend]:
 @pytest.fixture
 def bomb(monkeypatch: pytest.MonkeyPatch) -> None:
     """Make the writing of an entry called 'bomb' fail, after the rows before it and its label were written."""
-    encode = committing.encode_entry
+    encode = encode_entry
 
     def encode_unless_bomb(number: int, each: Entry, label: int) -> Any:
         if each.entry_id == "bomb":
@@ -222,16 +225,10 @@ async def test_a_conversation_without_positions_left_is_refused(backend: SqliteB
     """The last position is 2**32 - 1; an append behind it changes nothing and reaches no other conversation's keys."""
     await backend.commit(creation("next", entry("a")))
     with backend._engine._writing as connection:
-        row = connection.execute(committing.SELECT_HEAD, ("c",)).fetchone()
-        there = committing.decode_head(row)
+        there = decode_head(connection.execute(SELECT_HEAD, ("c",)).fetchone())
         assert there is not None
-        head = type(there.head)(
-            *(getattr(there.head, name) for name in there.head.__struct_fields__[:8]), (1 << 32) - 2, 0, {}
-        )
-        values = committing.encode_head(1, head, None, {})
-        connection.execute(
-            "UPDATE conversations SET last_stamp = ?, checksum = ? WHERE number = 1", (values[9], values[13])
-        )
+        row = encode_head(1, structs.replace(there.head, last_stamp=(1 << 32) - 2), None, {})
+        connection.execute("UPDATE conversations SET last_stamp = ?, checksum = ? WHERE number = 1", (row[9], row[13]))
     await refused(InvalidInput, backend.commit(change("c", entry("a"), entry("b"))))
     await backend.commit(change("c", entry("last")))
     await refused(InvalidInput, backend.commit(change("c", entry("b"))))
@@ -256,9 +253,9 @@ def test_a_handle_comes_back_without_a_transaction(path: Path) -> None:
 def test_a_connection_in_doubt_is_opened_anew(path: Path, code: int) -> None:
     """After an I/O error or worse the next use has a fresh connection; after a refusal it has the same."""
     handle = Handle(Database(path=str(path), busy_timeout_s=1.0))
+    error = sqlite3.OperationalError("as told by the disk")
+    error.sqlite_errorcode = code | 256
     with pytest.raises(sqlite3.OperationalError), handle as connection:
-        error = sqlite3.OperationalError("as told by the disk")
-        error.sqlite_errorcode = code | 256
         raise error
     with handle as fresh:
         assert fresh is not connection

@@ -30,7 +30,7 @@ def from_url(url: str, **options: object) -> SqliteBackend:
         path = unquote(parts.path, errors="strict")
     except (ValueError, AttributeError) as error:
         raise InvalidInput(f"{url!r} is not the URL of a SQLite store ({error}); {_FORMS}") from error
-    if parts.scheme != "sqlite":
+    if parts.scheme != "sqlite" or "://" not in url:
         raise InvalidInput(f"{url!r} is not the URL of a SQLite store; {_FORMS}")
     if parts.netloc:
         raise InvalidInput(f"{url!r} names a host, {parts.netloc!r}; {_FORMS}")
