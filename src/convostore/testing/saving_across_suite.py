@@ -242,6 +242,25 @@ class SavingAcross(Suite):
                 await store.delete_conversation(conversation_id)
 
     @clause("X1")
+    async def test_a_moved_message_keeps_its_words(self, store: Store, samples: Samples) -> None:
+        """Moved through S or A, a message is where it was moved to, with all that S and A cannot see of it."""
+        for kind in "SA":
+            conversation_id = samples.id(kind)
+            await store.create_conversation(conversation_id, conversation_id, id=conversation_id)
+            stored = await store.append_messages(
+                conversation_id, [Message(role="user", content=str(n), metadata={"n": n}) for n in range(5)]
+            )
+            if kind == "S":
+                messages = await store.sessions.load_messages(conversation_id)
+                messages.insert(1, messages.pop(3))
+                await store.sessions.save_messages(conversation_id, messages)
+            else:
+                items = (await _chat(store, conversation_id))["items"]
+                items.insert(1, items.pop(3))
+                await _save_items(store, conversation_id, items)
+            assert [stored[n] for n in (0, 3, 1, 2, 4)] == await store.load_messages(conversation_id)
+
+    @clause("X1")
     async def test_clearing_leaves_what_is_not_seen(self, store: Store, samples: Samples) -> None:
         """Emptied through S, cards stay; emptied through A, system messages stay; the head's facts stay in both."""
         for voice, say in voices.items():
