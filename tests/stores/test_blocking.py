@@ -17,7 +17,8 @@ from convostore.contracts.session_store import SessionStore
 from convostore.contracts.storage_adapter import StorageAdapter
 from convostore.model.message import Message, ToolCallRecord
 from convostore.model.todo import TodoItem, TodoSnapshot
-from convostore.testing.session_suite import SessionSuite, session_messages
+from convostore.testing.session_saving_suite import session_messages
+from convostore.testing.session_suite import SessionSuite
 from convostore.testing.storage_adapter_suite import StorageAdapterSuite, chat_items, conversation
 
 

@@ -10,8 +10,8 @@ import pytest
 from convostore.ids import now_ms
 from convostore.testing.conversation_suite import ConversationSuite
 from convostore.testing.crossing_suite import CrossingSuite
+from convostore.testing.full_storage_adapter_suite import FullStorageAdapterSuite
 from convostore.testing.session_suite import SessionSuite
-from convostore.testing.storage_adapter_suite import FullStorageAdapterSuite
 from tests.stores.engines import OnMemory, OnSQLite
 
 

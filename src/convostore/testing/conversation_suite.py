@@ -14,10 +14,10 @@ with it.
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import Any, ClassVar
-
-import pytest
 
 from convostore.dialects.hub import message_from_wire, message_to_wire
 from convostore.model.conversation import conversation_to_wire
@@ -26,15 +26,44 @@ from convostore.model.times import iso_from_ms, ms_from_datetime
 from convostore.opening import Store
 from convostore.testing.appending_suite import AppendingClauses, begin, user
 from convostore.testing.awkward import kept_texts, kept_values
+from convostore.testing.exactness_suite import ExactnessClauses
 from convostore.testing.loading_suite import LoadingClauses
 from convostore.testing.managing_suite import ManagingClauses
+from convostore.testing.rating_suite import RatingClauses
 from convostore.testing.scoping_suite import ScopingClauses
 from convostore.testing.suite import Samples, clause
 
 __all__ = ["ConversationSuite"]
 
 
-class ConversationSuite(AppendingClauses, LoadingClauses, ManagingClauses, ScopingClauses):
+class _Listener(logging.Handler):
+    def __init__(self, records: list[logging.LogRecord]) -> None:
+        super().__init__()
+        self.records = records
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.records.append(record)
+
+
+@contextmanager
+def _heard(level: int) -> Iterator[list[logging.LogRecord]]:
+    """Give what the logger `convostore` says inside the block when it is set to `level`."""
+    records: list[logging.LogRecord] = []
+    handler = _Listener(records)
+    logger = logging.getLogger("convostore")
+    before = logger.level
+    logger.addHandler(handler)
+    logger.setLevel(level)
+    try:
+        yield records
+    finally:
+        logger.setLevel(before)
+        logger.removeHandler(handler)
+
+
+class ConversationSuite(
+    AppendingClauses, ExactnessClauses, RatingClauses, LoadingClauses, ManagingClauses, ScopingClauses
+):
     """Every clause of the conversation contract."""
 
     contracts: ClassVar[tuple[str, ...]] = ("convostore.contracts.conversation_store",)
@@ -147,32 +176,23 @@ class ConversationSuite(AppendingClauses, LoadingClauses, ManagingClauses, Scopi
         assert ({"orgName": None}, 5, "Very helpful!") == (wire["metadata"], wire["rating"], wire["ratingComment"])
 
     @clause("C12")
-    async def test_creations_and_appends_are_logged(
-        self, store: Store, samples: Samples, caplog: pytest.LogCaptureFixture
-    ) -> None:
+    async def test_creations_and_appends_are_logged(self, store: Store, samples: Samples) -> None:
         """At debug level the logger `convostore` says what was created and how much was appended, and no content."""
-        with caplog.at_level(logging.DEBUG, "convostore"):
+        with _heard(logging.DEBUG) as heard:
             made = await store.create_conversation(samples.id("context"), samples.id("subject"), title="secret title")
             await store.append_messages(made.id, [user("secret content")] * 3)
-        lines = [each for each in caplog.records if each.name.split(".")[0] == "convostore"]
-        (created,) = [each for each in lines if "createConversation" in each.getMessage()]
-        (appended,) = [each for each in lines if "appendMessages" in each.getMessage()]
+        (created,) = [each for each in heard if "createConversation" in each.getMessage()]
+        (appended,) = [each for each in heard if "appendMessages" in each.getMessage()]
         assert (logging.DEBUG, logging.DEBUG) == (created.levelno, appended.levelno)
-        for fact, record in (
-            (made.id, created),
-            (samples.id("context"), created),
-            (samples.id("subject"), created),
-            (made.id, appended),
-            ("3", appended),
-        ):
-            assert fact in record.getMessage()
-        assert not any("secret" in each.getMessage() for each in lines)
+        for fact in (made.id, samples.id("context"), samples.id("subject")):
+            assert fact in created.getMessage()
+        for fact in (made.id, "3"):
+            assert fact in appended.getMessage()
+        assert not any("secret" in each.getMessage() for each in heard)
 
     @clause("C12")
-    async def test_logging_is_silent_unless_asked_for(
-        self, store: Store, samples: Samples, caplog: pytest.LogCaptureFixture
-    ) -> None:
+    async def test_logging_is_silent_unless_asked_for(self, store: Store, samples: Samples) -> None:
         """Above debug level a store that works says nothing."""
-        with caplog.at_level(logging.INFO, "convostore"):
+        with _heard(logging.INFO) as heard:
             await store.append_messages(await begin(store, samples), [user("x")])
-        assert [] == [each for each in caplog.records if each.name.startswith("convostore")]
+        assert [] == heard

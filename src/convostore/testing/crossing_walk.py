@@ -18,7 +18,7 @@ from convostore.dialects import openai_chat
 from convostore.ids import new_id
 from convostore.model.message import Message, ThinkingPart, ToolCallRecord, ToolCallState
 from convostore.opening import Store
-from convostore.testing.session_suite import assistant, tool_result
+from convostore.testing.session_saving_suite import assistant, tool_result
 from convostore.testing.suite import Samples, Suite
 from convostore.testing.voices import dump, invisible_in_chat, invisible_in_session
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 from convostore.testing.backend_suite import BackendSuite
 from convostore.testing.conversation_suite import ConversationSuite
 from convostore.testing.crossing_suite import CrossingSuite
+from convostore.testing.full_storage_adapter_suite import FullStorageAdapterSuite
 from convostore.testing.session_suite import SessionSuite
-from convostore.testing.storage_adapter_suite import FullStorageAdapterSuite
 from convostore.testing.suite import Suite
 
 __all__ = ["SUITES"]

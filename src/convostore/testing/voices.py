@@ -15,7 +15,7 @@ from convostore.model.chat_item import ChatItem
 from convostore.model.message import Message, OpaquePart, ThinkingPart, ToolCallRecord
 from convostore.model.session_message import SessionMessage
 from convostore.opening import Store
-from convostore.testing.session_suite import session_messages
+from convostore.testing.session_saving_suite import session_messages
 from convostore.testing.storage_adapter_suite import chat_items
 
 __all__ = [
