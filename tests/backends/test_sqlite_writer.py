@@ -69,17 +69,20 @@ async def test_only_the_guilty_change_of_a_group_fails(backend: SqliteBackend, p
 
 
 @pytest.mark.usefixtures("bomb")
-async def test_a_label_that_was_rolled_back_is_forgotten(backend: SqliteBackend, path: Path) -> None:
+@pytest.mark.parametrize("kinds", [("first", "second"), ("second", "first")])
+async def test_a_label_that_was_rolled_back_is_forgotten(
+    backend: SqliteBackend, path: Path, kinds: tuple[str, str]
+) -> None:
     """The number that a failed change gave to its kind may go to another kind; neither is mistaken for the other."""
     with pytest.raises(ZeroDivisionError):
         await backend.commit(change("c", entry("bomb", kind="first")))
-    await backend.commit(change("c", entry("a", kind="second")))
-    await backend.commit(change("c", entry("b", kind="first")))
+    await backend.commit(change("c", entry("a", kind=kinds[0])))
+    await backend.commit(change("c", entry("b", kind=kinds[1])))
     fresh = SqliteBackend(path)
     for each in (backend, fresh):
-        assert [("a", "second"), ("b", "first")] == [(e.entry_id, e.kind) for e in await entries_of(each, "c")]
+        assert [*zip("ab", kinds, strict=True)] == [(e.entry_id, e.kind) for e in await entries_of(each, "c")]
     await fresh.aclose()
-    assert [(1, "second"), (2, "first")] == raw(path, "SELECT label, kind FROM labels")
+    assert [*enumerate(kinds, 1)] == raw(path, "SELECT label, kind FROM labels")
 
 
 async def test_refused_changes_disturb_nobody(

@@ -132,5 +132,3 @@ class Engine:
         for handle in self._handles:
             handle.after_fork_in_child()
         self._begin()
-        if self._closed:
-            self.close()
