@@ -175,7 +175,9 @@ def test_slices_are_the_text(value: object, ascii_only: bool, indent: int | None
     elif isinstance(value, dict):
         assert value == {key.value: json.loads(each.text) for key, each in members(text)}
         assert list(value) == [json.loads(key.text) for key, _ in members(text)]
-    assert json.dumps(value, ensure_ascii=ascii_only, separators=(",", ":")) == compact(text)
+    compacted = json.dumps(value, ensure_ascii=ascii_only, separators=(",", ":"))
+    assert compacted == compact(text)
+    assert f'[{compacted},"\\ud83d"]' == compact(f'[{text} , "\\ud83d"]')  # not read by the fast way
 
 
 def test_parse_refuses_what_is_no_json() -> None:

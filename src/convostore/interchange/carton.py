@@ -21,7 +21,7 @@ from convostore.interchange.native_line import (
     EndLine,
     EntryLine,
     Line,
-    decode_line,
+    decode_own,
     document_value,
     encode_line,
     entry_of,
@@ -73,7 +73,7 @@ class Carton:
             ValueError: it is damaged, or out of order.
         """
         if isinstance(line, EntryLine):
-            entry = entry_of(line)
+            entry = entry_of(line, own=data is None)
             if line.position <= self._last_position:
                 raise ValueError(f"entry {line.id!r} at {line.position} comes after one at {self._last_position}")
             if self._fingerprint.documents:
@@ -105,7 +105,7 @@ class Carton:
         """Yield the entries in order."""
         for line in self._lines():
             if isinstance(line, EntryLine):
-                yield entry_of(line)
+                yield entry_of(line, own=True)
 
     def documents(self) -> Iterator[tuple[str, bytes]]:
         """Yield the documents. Cost: all lines before them are passed over."""
@@ -134,7 +134,7 @@ class Carton:
             if not data:
                 return
             at += len(data)
-            yield decode_line(data)
+            yield decode_own(data)
 
     def _write(self, data: bytes) -> None:
         self._digest.update(data)

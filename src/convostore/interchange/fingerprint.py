@@ -60,8 +60,10 @@ class Fingerprint:
     def add(self, entry: Entry) -> None:
         """Add the next entry."""
         self.entry_count += 1
-        label = [entry.entry_id, entry.kind, entry.role, entry.dialect, entry.created_at_ms, len(entry.body)]
-        self._entries.update(json.dumps(label).encode() + b"\n")
+        # No name holds a control character, so nothing runs together.
+        role = "" if entry.role is None else f"={entry.role}"
+        label = f"{entry.entry_id}\0{entry.kind}\0{role}\0{entry.dialect}\0{entry.created_at_ms}\0{len(entry.body)}\0"
+        self._entries.update(label.encode())
         self._entries.update(entry.body)
 
     def text(self) -> str:

@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterator
 from typing import NoReturn
 
+import msgspec
 from msgspec import Struct
 
 from convostore.model.exact_json import JsonValue
@@ -80,7 +81,10 @@ def members(text: str) -> Iterator[tuple[Slice, Slice]]:
 
 def compact(text: str) -> str:
     """Return a JSON text without the space between its tokens, otherwise as it is."""
-    return _STRING_OR_SPACE.sub(lambda found: found[1] or "", text)
+    try:
+        return msgspec.json.format(text, indent=-1)
+    except msgspec.MsgspecError:  # it does not read escapes of lone surrogates; this does, at a tenth of the speed
+        return _STRING_OR_SPACE.sub(lambda found: found[1] or "", text)
 
 
 def _behind_space(text: str, at: int) -> int:
