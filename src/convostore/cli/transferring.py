@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import io
 import os
+import shutil
 import sys
+import tempfile
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -81,6 +82,14 @@ def import_(
 
 def _opened(name: str, stack: ExitStack) -> BinaryIO:
     return sys.stdin.buffer if name == "-" else stack.enter_context(open(name, "rb"))
+
+
+def _kept(stream: BinaryIO, stack: ExitStack) -> BinaryIO:
+    """Return a file of what a pipe brings, to be read more than once."""
+    file = stack.enter_context(tempfile.TemporaryFile())
+    shutil.copyfileobj(stream, file)
+    file.seek(0)
+    return file
 
 
 def _size(source: BinaryIO) -> int | None:
@@ -249,7 +258,7 @@ def restore(
         async def work() -> Exit:
             stream = _opened(file, stack)
             if not stream.seekable():
-                stream = io.BytesIO(stream.read())
+                stream = _kept(stream, stack)
             async with open_any(to) as opened:
                 with _copy_progress() as progress:
                     report = await load_native(
