@@ -11,7 +11,7 @@ import typer
 from convostore import opening
 from convostore.errors import NotFoundError
 
-__all__ = ["AsJson", "StoreUrl", "open_any", "open_existing"]
+__all__ = ["AsJson", "StoreUrl", "TargetUrl", "open_any", "open_existing"]
 
 StoreUrl: TypeAlias = Annotated[
     str,
@@ -21,6 +21,13 @@ StoreUrl: TypeAlias = Annotated[
         envvar="CONVOSTORE_URL",
         metavar="URL",
         help="The store, e.g. sqlite:///chats.db (relative) or sqlite:////data/chats.db (absolute).",
+    ),
+]
+
+TargetUrl: TypeAlias = Annotated[
+    str,
+    typer.Option(
+        "--to", "--store", "-s", envvar="CONVOSTORE_URL", metavar="URL", help="The store; it is created if need be."
     ),
 ]
 

@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from convostore.cli import conversation, listing, transferring
+from convostore.cli import backup, conversation, copying, importing, listing
 
 __all__ = ["app"]
 
@@ -69,7 +69,7 @@ def _help_of(command: Callable[..., None]) -> str:
 
 
 _COMMANDS: dict[str, Callable[..., None]] = {
-    "import": transferring.import_,
+    "import": importing.import_,
     "list": listing.list_,
     "latest": listing.latest,
     "show": conversation.show,
@@ -78,9 +78,9 @@ _COMMANDS: dict[str, Callable[..., None]] = {
     "stats": listing.stats,
     "verify": listing.verify,
     "salvage": conversation.salvage,
-    "copy": transferring.copy,
-    "export": transferring.export,
-    "restore": transferring.restore,
+    "copy": copying.copy,
+    "export": backup.export,
+    "restore": backup.restore,
 }
 for _name, _command in _COMMANDS.items():
     app.command(_name, help=_help_of(_command))(_command)
