@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,10 @@ __all__ = ["OnMemory", "OnSQLite"]
 
 
 class Handle:
-    """A backend of its own to whoever closes it, on storage that others go on using."""
+    """A backend of its own to whoever closes it, on storage that others go on using.
+
+    Every call lets other tasks run first, as storage outside the process does.
+    """
 
     def __init__(self, shared: Backend) -> None:
         self._shared: Backend | None = shared
@@ -36,14 +40,17 @@ class Handle:
         return self._open.capabilities | {"multi_process"}
 
     async def commit(self, change: Change, /) -> Receipt:
+        await asyncio.sleep(0)
         return await self._open.commit(change)
 
     async def read(
         self, conversation_id: str, window: Window | None = None, documents: Sequence[str] | None = (), /
     ) -> Snapshot | None:
+        await asyncio.sleep(0)
         return await self._open.read(conversation_id, window, documents)
 
     async def scan_heads(self, query: HeadQuery, /) -> HeadPage:
+        await asyncio.sleep(0)
         return await self._open.scan_heads(query)
 
     async def aclose(self) -> None:
