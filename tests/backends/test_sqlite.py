@@ -10,6 +10,7 @@ from typing import Literal
 import pytest
 
 from convostore.backends.sqlite import SqliteBackend
+from convostore.backends.sqlite.schema import MIGRATIONS
 from convostore.testing.backend_suite import BackendSuite, Damager
 
 DAMAGE = {
@@ -58,6 +59,10 @@ class TestSqliteFile(BackendSuite):
                 raw.execute("ROLLBACK")
 
         return outage
+
+    @pytest.fixture
+    def next_version(self, path: Path) -> Callable[[], SqliteBackend]:
+        return partial(SqliteBackend, path, migrations=(*MIGRATIONS, ("CREATE TABLE of_the_next_version (name TEXT)",)))
 
     @pytest.fixture
     def newer(self, path: Path) -> Callable[[], Callable[[], None]]:

@@ -55,11 +55,23 @@ class Disk:
 class DiskBackend(MemoryBackend):
     """A handle on a disk."""
 
+    known_version = 1
+
     def __init__(self, disk: Disk) -> None:
         self._disk = disk
         super().__init__()
         self._conversations = disk.conversations
         self._lock = disk.lock
+        if disk.version < self.known_version:
+            self.upgrade()
+            disk.version = self.known_version
+
+    @classmethod
+    def next_version(cls) -> "type[DiskBackend]":
+        return type(f"Next{cls.__name__}", (cls,), {"known_version": 2})
+
+    def upgrade(self) -> None:
+        """Do what the next version has to do to what the first one wrote: nothing."""
 
     @property
     def capabilities(self) -> frozenset[Capability]:
@@ -74,7 +86,7 @@ class DiskBackend(MemoryBackend):
         self._disk.created = max(value, self._disk.created)
 
     def check_version(self) -> None:
-        if self._disk.version > 1:
+        if self._disk.version > self.known_version:
             raise SchemaTooNewError("a newer version wrote this disk; it was not touched, upgrade")
 
     def reach(self) -> None:

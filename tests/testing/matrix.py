@@ -27,8 +27,9 @@ def _fixtures(backend: type[MemoryBackend]) -> Mapping[str, Any]:
             "damage": disk.damage,
             "outage": disk.outage,
             "newer": disk.newer,
+            "next_version": partial(backend.next_version(), disk),
         }
-    return given | {"factory": backend, "damage": None, "outage": None, "newer": None}
+    return given | {"factory": backend, "damage": None, "outage": None, "newer": None, "next_version": None}
 
 
 def failures(backend: type[MemoryBackend]) -> list[Outcome]:

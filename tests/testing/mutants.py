@@ -654,6 +654,13 @@ class LooksAtTheVersionOnce(DiskBackend):
         pass
 
 
+class UpgradesToAnEmptyStore(DiskBackend):
+    """The next version looks for its own tables, finds none, and makes them."""
+
+    def upgrade(self) -> None:
+        self._disk.conversations.clear()
+
+
 class TakesAnOutageForAbsence(DiskBackend):
     """A lock looks like a new conversation."""
 

@@ -72,6 +72,7 @@ FOUND_BY: dict[type[MemoryBackend], str] = {
     mutants.TrimsOnOneVerbOnly: "B8",
     mutants.TruncatesWhatIsTooLong: "B17",
     mutants.UpdatedAtIsTheClock: "B3",
+    mutants.UpgradesToAnEmptyStore: "B14",
     mutants.VagueErrors: "E1",
     mutants.WorksWhenClosed: "B15",
     mutants.WritesRowByRow: "B1 B5",

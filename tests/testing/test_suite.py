@@ -114,7 +114,7 @@ def test_a_declared_capability_without_its_fixture_fails() -> None:
     """What is declared and cannot be tried fails; it is not skipped."""
 
     def fixtures() -> dict[str, Any]:
-        given = dict.fromkeys(("damage", "outage", "newer", "process_factory"))
+        given = dict.fromkeys(("damage", "outage", "newer", "next_version", "process_factory"))
         return {"factory": partial(Claims, Disk()), "samples": Samples(), **given}
 
     outcomes = run_suite(BackendSuite, fixtures, only={"B2", "B5", "B12", "B13", "B14", "E3"})

@@ -22,6 +22,7 @@ from convostore.errors import (
     StoreError,
 )
 from convostore.testing.drafts import census, change, creation, entries_of, entry, entry_ids
+from convostore.testing.jobs import append_for_ever
 from convostore.testing.suite import Samples, Suite, clause
 from convostore.testing.workers import opened, until_killed
 
@@ -202,22 +203,13 @@ class AtomicityClauses(Suite):
             pytest.skip("not declared: multi_process")
         assert process_factory is not None, "multi_process is declared: define the fixture process_factory"
         await backend.commit(creation(samples.id("c")))
-        acknowledged = await until_killed((_append_for_ever, (process_factory, samples.id("c"))), 20)
+        acknowledged = await until_killed((append_for_ever, (process_factory, samples.id("c"))), 20)
         async with opened(factory) as later:
             there = await entry_ids(later, samples.id("c"))
             assert len(acknowledged) * 3 <= len(there)
             assert [f"{number}-{each}" for number in range(len(there) // 3) for each in range(3)] == there
             await later.commit(change(samples.id("c"), entry("end")))
         assert "end" == (await entries_of(backend, samples.id("c")))[-1].entry_id
-
-
-async def _append_for_ever(
-    factory: Callable[[], Any], conversation_id: str, acknowledge: Callable[[object], None]
-) -> None:
-    async with opened(factory) as backend:
-        for number in range(1_000_000):
-            await backend.commit(change(conversation_id, *(entry(f"{number}-{each}") for each in range(3))))
-            acknowledge(number)
 
 
 @types.coroutine

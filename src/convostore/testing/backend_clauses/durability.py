@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import signal
 from collections.abc import Callable
 from typing import Any
 
@@ -12,6 +10,7 @@ import pytest
 from convostore.contracts.backend import Backend, HeadQuery, Window
 from convostore.errors import SchemaTooNewError
 from convostore.testing.drafts import census, change, creation, entry, entry_ids
+from convostore.testing.jobs import commit_and_die, create
 from convostore.testing.suite import Samples, Suite, clause
 from convostore.testing.workers import in_processes, in_threads, opened, until_killed
 
@@ -26,6 +25,14 @@ class DurabilityClauses(Suite):
         """Return a callable that marks this test's storage as written by a newer version, and returns one that undoes it.
 
         A backend that declares `durable` must provide it.
+        """
+        return None
+
+    @pytest.fixture
+    def next_version(self) -> Callable[[], Any] | None:
+        """Return a callable that opens this test's storage as the next version of the backend will, upgrading it.
+
+        None, the default: there is no way to try.
         """
         return None
 
@@ -75,7 +82,7 @@ class DurabilityClauses(Suite):
         if not {"durable", "multi_process"} <= backend.capabilities:
             pytest.skip("not declared: durable and multi_process")
         assert process_factory is not None, "multi_process is declared: define the fixture process_factory"
-        answered = await until_killed((_commit_and_die, (process_factory, samples.id("c"))), 1)
+        answered = await until_killed((commit_and_die, (process_factory, samples.id("c"))), 1)
         async with opened(factory) as later:
             snapshot = await later.read(samples.id("c"), Window(), None)
         assert snapshot is not None
@@ -109,7 +116,7 @@ class DurabilityClauses(Suite):
                 assert "multi_process" not in backend.capabilities, "define the fixture process_factory"
             pytest.skip("not declared: multi_process")
         names = [samples.id(f"c{number}") for number in range(4)]
-        await in_processes(*((_create, (process_factory, name)) for name in names))
+        await in_processes(*((create, (process_factory, name)) for name in names))
         async with opened(factory) as backend:
             if "multi_process" in backend.capabilities:
                 assert set(names) == set(await census(backend))
@@ -160,17 +167,30 @@ class DurabilityClauses(Suite):
             await later.commit(change(samples.id("c"), entry("b")))
             assert ["a", "b"] == await entry_ids(later, samples.id("c"))
 
+    @clause("B14", "B13", needs_fresh=True)
+    async def test_an_older_store_is_upgraded_whole(
+        self, backend: Backend, samples: Samples, factory: Callable[[], Any], next_version: Callable[[], Any] | None
+    ) -> None:
+        """Four threads that upgrade a store at once all find everything in it; who opened it before is refused."""
+        if next_version is None:
+            pytest.skip("not given: next_version")
+        for number in range(3):
+            await backend.commit(
+                creation(samples.id(f"c{number}"), entry("a"), fields={"f": b"1"}, documents={"d": b"1"})
+            )
+        before = await census(backend)
 
-async def _create(factory: Callable[[], Any], conversation_id: str) -> None:
-    async with opened(factory) as backend:
-        await backend.commit(creation(conversation_id, entry("a")))
-        assert ["a"] == await entry_ids(backend, conversation_id)
+        async def upgrade(number: int) -> object:
+            async with opened(next_version) as later:
+                found = await census(later, samples.id("c"))
+                await later.commit(creation(samples.id(f"new{number}"), entry("a")))
+                return found
 
-
-async def _commit_and_die(
-    factory: Callable[[], Any], conversation_id: str, acknowledge: Callable[[object], None]
-) -> None:
-    async with opened(factory) as backend:
-        receipt = await backend.commit(creation(conversation_id, entry("a"), entry("b"), documents={"d": b"1"}))
-        acknowledge(receipt.head.revision)
-        os.kill(os.getpid(), signal.SIGKILL)
+        assert [before] * 4 == await in_threads(*(lambda number=number: upgrade(number) for number in range(4)))
+        with pytest.raises(SchemaTooNewError):
+            await backend.commit(change(samples.id("c0"), entry("late")))
+        with pytest.raises(SchemaTooNewError):
+            async with opened(factory) as older:
+                await older.read(samples.id("c0"))
+        async with opened(next_version) as later:
+            assert before.keys() | {samples.id(f"new{number}") for number in range(4)} == (await census(later)).keys()

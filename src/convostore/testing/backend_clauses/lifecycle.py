@@ -15,6 +15,7 @@ import pytest
 from convostore.contracts.backend import Backend, FindingEntries, HeadQuery, Receipt, Window
 from convostore.errors import ClosedError, ConversationNotFoundError
 from convostore.testing.drafts import change, creation, entry, entry_ids, refused
+from convostore.testing.jobs import fork, use_and_leave
 from convostore.testing.suite import Samples, Suite, clause
 from convostore.testing.workers import in_processes, in_threads, opened
 
@@ -130,7 +131,7 @@ class LifecycleClauses(Suite):
     ) -> None:
         """A process that used a handle and ends without closing it ends."""
         await _need_process_factory(factory, process_factory)
-        assert ["a"] == (await in_processes((_use_and_leave, (process_factory, samples.id("left")))))[0]
+        assert ["a"] == (await in_processes((use_and_leave, (process_factory, samples.id("left")))))[0]
 
     @clause("B15")
     async def test_after_a_fork_both_sides_work(
@@ -141,7 +142,7 @@ class LifecycleClauses(Suite):
             pytest.skip("not declared: multi_process (or no fork here)")
         await _need_process_factory(factory, process_factory)
         await backend.commit(creation(samples.id("c"), entry("begin")))
-        (status,) = await in_processes((_fork, (process_factory, samples.id("c"))))
+        (status,) = await in_processes((fork, (process_factory, samples.id("c"))))
         assert status == 0, "the forked child failed"
         there = await entry_ids(backend, samples.id("c"))
         assert ["begin", "before"] == there[:2]
@@ -160,42 +161,3 @@ def _descriptors() -> int:
     """Return how many descriptors are open, where the system lets one count them."""
     listed = Path("/proc/self/fd")
     return len(list(listed.iterdir())) if listed.exists() else 0
-
-
-_left: list[Any] = []
-
-
-async def _use_and_leave(factory: Callable[[], Any], conversation_id: str) -> list[str]:
-    made = factory()
-    backend = await made if asyncio.iscoroutine(made) else made
-    _left.append(backend)
-    await backend.commit(creation(conversation_id, entry("a")))
-    return await entry_ids(backend, conversation_id)
-
-
-async def _fork(factory: Callable[[], Any], conversation_id: str) -> int:
-    async with opened(factory) as backend:
-        await backend.commit(change(conversation_id, entry("before")))
-        child = os.fork()
-        if not child:
-            # A forked child has the parent's running loop; it begins a thread to have a loop of its own.
-            status = [1]
-            thread = threading.Thread(target=lambda: status.append(_in_child(backend, conversation_id)))
-            thread.start()
-            thread.join()
-            os._exit(status[-1])
-        for number in range(5):
-            await backend.commit(change(conversation_id, entry(f"parent{number}")))
-        _, status_of_child = await asyncio.to_thread(os.waitpid, child, 0)
-        await backend.commit(change(conversation_id, entry("after")))
-        return os.waitstatus_to_exitcode(status_of_child)
-
-
-def _in_child(backend: Backend, conversation_id: str) -> int:
-    async def use() -> None:
-        for number in range(5):
-            await backend.commit(change(conversation_id, entry(f"child{number}")))
-        assert "before" in await entry_ids(backend, conversation_id)
-
-    asyncio.run(use())
-    return 0

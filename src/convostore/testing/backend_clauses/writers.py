@@ -10,14 +10,13 @@ from typing import Any
 import pytest
 
 from convostore.contracts.backend import Backend, HeadQuery, Window
-from convostore.errors import RevisionConflictError, UnavailableError, UnsupportedError
+from convostore.errors import RevisionConflictError
 from convostore.testing.drafts import change, creation, entry, entry_ids
+from convostore.testing.jobs import append_batches, append_elsewhere, batch_entries, batches, refused_or_found
 from convostore.testing.suite import Samples, Suite, clause
-from convostore.testing.workers import in_processes, in_threads, opened, second_handle
+from convostore.testing.workers import in_processes, in_threads, second_handle
 
 __all__ = ["WriterClauses"]
-
-_batches, _batch = 6, 3
 
 
 class WriterClauses(Suite):
@@ -126,7 +125,7 @@ class WriterClauses(Suite):
         if process_factory is None:
             pytest.skip("not declared: multi_process, and no process_factory to try it with")
         await backend.commit(creation(samples.id("c"), entry("a")))
-        there = await in_processes((_refused_or_found, (process_factory, samples.id("c"))))
+        there = await in_processes((refused_or_found, (process_factory, samples.id("c"))))
         assert there[0] in ("refused", None)
 
     @clause("B5")
@@ -171,39 +170,16 @@ class WriterClauses(Suite):
             assert {"todos": name.encode()} == snapshot.documents
 
 
-async def append_batches(backend: Backend, conversation_id: str, writer: int) -> None:
-    """Append batches whose ids name the writer, the batch and the place in it."""
-    for batch in range(_batches):
-        ids = [f"{writer}/{batch}/{each}" for each in range(_batch)]
-        receipt = await backend.commit(change(conversation_id, *(entry(each) for each in ids)))
-        assert ids == [each.entry_id for each in receipt.appended]
-
-
-async def append_elsewhere(factory: Callable[[], Any], conversation_id: str, writer: int) -> None:
-    """Do so through a handle of one's own: what another process does."""
-    async with opened(factory) as backend:
-        await append_batches(backend, conversation_id, writer)
-
-
-async def _refused_or_found(factory: Callable[[], Any], conversation_id: str) -> object:
-    try:
-        async with opened(factory) as backend:
-            snapshot = await backend.read(conversation_id)
-            return None if snapshot is None else snapshot.head.revision
-    except (UnavailableError, UnsupportedError):
-        return "refused"
-
-
 async def _assert_orderly(backend: Backend, conversation_id: str, writers: int) -> None:
     snapshot = await backend.read(conversation_id, Window())
     assert snapshot is not None
     there = [tuple(map(int, each.entry_id.split("/"))) for each in snapshot.entries]
-    assert writers * _batches * _batch == len(there) == snapshot.head.entry_count
-    batches = [there[start : start + _batch] for start in range(0, len(there), _batch)]
-    for batch in batches:
-        assert [(*batch[0][:2], each) for each in range(_batch)] == batch, "a batch was broken up"
+    assert writers * batches * batch_entries == len(there) == snapshot.head.entry_count
+    whole = [there[start : start + batch_entries] for start in range(0, len(there), batch_entries)]
+    for batch in whole:
+        assert [(*batch[0][:2], each) for each in range(batch_entries)] == batch, "a batch was broken up"
     for writer in range(writers):
-        assert list(range(_batches)) == [batch[0][1] for batch in batches if batch[0][0] == writer]
+        assert list(range(batches)) == [batch[0][1] for batch in whole if batch[0][0] == writer]
     positions = [each.position for each in snapshot.entries]
     assert sorted(set(positions)) == positions
 
