@@ -43,6 +43,8 @@ def check_id(value: object, what: str, *, bytes_max: int = limits.id_bytes_max) 
     Raises:
         InvalidInput: it is not a string, is empty, too long, or holds a control character or a lone surrogate.
     """
+    if type(value) is str and value and len(value) <= bytes_max and value.isascii() and value.isprintable():
+        return value  # nearly every id, at a third of the cost
     if type(value) is not str:
         raise InvalidInput(f"{what} must be a string, not {type(value).__name__}")
     if not value:
@@ -52,8 +54,7 @@ def check_id(value: object, what: str, *, bytes_max: int = limits.id_bytes_max) 
             f"{what} {value[:80]!r} holds {found.group()!r} at {found.start()}; control characters and lone surrogates"
             " cannot be part of an id"
         )
-    # Up to a quarter of the bound no encoding can be too long, and most ids are short.
-    if len(value) * 4 > bytes_max and (size := len(value.encode())) > bytes_max:
+    if (size := len(value.encode())) > bytes_max:
         raise InvalidInput(f"{what} {value[:40]!r}... is {size} UTF-8 bytes long; {bytes_max} is the most")
     return value
 

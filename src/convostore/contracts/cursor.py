@@ -7,9 +7,9 @@ Callers treat it as opaque.
 from __future__ import annotations
 
 import base64
-import json
 from zlib import crc32
 
+import msgspec
 from msgspec import UNSET
 
 from convostore.contracts.backend import HeadQuery
@@ -17,10 +17,13 @@ from convostore.errors import InvalidInput
 
 __all__ = ["decode", "encode"]
 
+_to_json = msgspec.json.Encoder().encode
+_from_json = msgspec.json.Decoder(list[int | str]).decode
+
 
 def encode(query: HeadQuery, key: list[int | str]) -> str:
     """Return the cursor behind the head whose sort key is `key`."""
-    return base64.urlsafe_b64encode(json.dumps([_digest(query), *key]).encode()).decode().rstrip("=")
+    return base64.urlsafe_b64encode(_to_json([_digest(query), *key])).decode().rstrip("=")
 
 
 def decode(query: HeadQuery, *kinds: type[int] | type[str]) -> list[int | str] | None:
@@ -33,9 +36,9 @@ def decode(query: HeadQuery, *kinds: type[int] | type[str]) -> list[int | str] |
         return None
     try:
         padded = query.cursor + "=" * (-len(query.cursor) % 4)
-        parts: list[int | str] = json.loads(base64.b64decode(padded.encode("ascii"), altchars=b"-_", validate=True))
+        parts = _from_json(base64.b64decode(padded.encode("ascii"), altchars=b"-_", validate=True))
         digest, key = parts[0], parts[1:]
-    except (ValueError, TypeError, AttributeError, IndexError, KeyError, RecursionError):
+    except (ValueError, TypeError, AttributeError, IndexError):
         raise InvalidInput(f"cursor {str(query.cursor)[:60]!r} is none; pass one that a page gave, or none") from None
     if digest != _digest(query):
         raise InvalidInput("this cursor was given by a query with other filters or another order; begin without one")
@@ -47,4 +50,4 @@ def decode(query: HeadQuery, *kinds: type[int] | type[str]) -> list[int | str] |
 def _digest(query: HeadQuery) -> int:
     filters = [None if each is UNSET else [each] for each in (query.context, query.subject_id)]
     newest_first = query.newest_first and query.order == "created"
-    return crc32(json.dumps([filters, query.prefix, query.order, newest_first]).encode())
+    return crc32(_to_json([filters, query.prefix, query.order, newest_first]))

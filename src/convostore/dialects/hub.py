@@ -33,7 +33,17 @@ from convostore.model.message import (
 )
 from convostore.model.times import datetime_from_ms, iso_from_ms, ms_from_datetime, ms_from_iso
 
-__all__ = ["DIALECT", "KIND", "check_message", "message_from_wire", "message_to_wire", "read", "read_all", "write"]
+__all__ = [
+    "DIALECT",
+    "KIND",
+    "check_message",
+    "message_from_wire",
+    "message_to_wire",
+    "read",
+    "read_all",
+    "write",
+    "write_checked",
+]
 
 DIALECT = "hub/1"
 KIND = "message"
@@ -81,6 +91,15 @@ def write(message: Message, *, entry_id: str, created_at_ms: int) -> NewEntry:
         InvalidInput: the message is not well formed, or JSON cannot carry a value in it exactly.
     """
     check_message(message)
+    return write_checked(message, entry_id=entry_id, created_at_ms=created_at_ms)
+
+
+def write_checked(message: Message, *, entry_id: str, created_at_ms: int) -> NewEntry:
+    """Return the entry that keeps a message that `check_message` has passed.
+
+    Raises:
+        InvalidInput: JSON cannot carry a value in it exactly.
+    """
     return NewEntry(
         entry_id=entry_id,
         kind=KIND,

@@ -96,13 +96,13 @@ def read(entry: Entry, conversation_id: str | None = None) -> Message:
     if len(parts) == len(texts) == 1:
         parts = []
     call_id = plain.get("tool_call_id")
-    if role == "tool" and call_id is None:
-        call_id = plain.get("name")  # role "function": a result is linked by the function's name
+    if plain.get("role") == "function":
+        call_id = plain.get("name")  # a result is linked by the function's name
     return Message(
         role=role,
         content=text,
         parts=tuple(parts),
-        tool_calls=tuple(_calls(plain)) if role == "assistant" else (),
+        tool_calls=tuple(_calls(plain, entry.entry_id)) if role == "assistant" else (),
         tool_call_id=call_id if isinstance(call_id, str) else None,
         id=entry.entry_id,
         conversation_id=conversation_id,
@@ -128,18 +128,20 @@ def _part(block: Any) -> Part:
     return OpaquePart(DIALECT, block)
 
 
-def _calls(plain: JsonObject) -> list[ToolCallRecord]:
+def _calls(plain: JsonObject, entry_id: str) -> list[ToolCallRecord]:
+    """Return the calls; one without an id, as some files have them, gets one from its entry's and its place."""
     calls = []
     listed = plain.get("tool_calls")
-    for each in listed if isinstance(listed, list) else []:
-        if not isinstance(each, dict) or not isinstance(each.get("id"), str):
+    for place, each in enumerate(listed if isinstance(listed, list) else []):
+        if not isinstance(each, dict):
             continue
+        call_id = each["id"] if isinstance(each.get("id"), str) else f"{entry_id}:{place}"
         function = each.get("function")
         custom = each.get("custom")
         if isinstance(function, dict) and isinstance(function.get("name"), str):
-            calls.append(ToolCallRecord(function["name"], each["id"], "pending", _arguments(function.get("arguments"))))
+            calls.append(ToolCallRecord(function["name"], call_id, "pending", _arguments(function.get("arguments"))))
         elif isinstance(custom, dict) and isinstance(custom.get("name"), str):
-            calls.append(ToolCallRecord(custom["name"], each["id"], "pending", custom.get("input")))
+            calls.append(ToolCallRecord(custom["name"], call_id, "pending", custom.get("input")))
     function = plain.get("function_call")
     if isinstance(function, dict) and isinstance(function.get("name"), str):
         calls.append(

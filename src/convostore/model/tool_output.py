@@ -69,9 +69,9 @@ def as_object(value: JsonValue) -> JsonObject:
     return value if isinstance(value, dict) else {"value": value}
 
 
-def from_object(edited: JsonObject, original: JsonValue) -> JsonValue:
+def from_object(edited: JsonValue, original: JsonValue) -> JsonValue:
     """Undo `as_object`, if `original` was wrapped by it."""
-    wrapped = not isinstance(original, dict) and edited.keys() == {"value"}
+    wrapped = not isinstance(original, dict) and isinstance(edited, dict) and edited.keys() == {"value"}
     return edited["value"] if wrapped else edited
 
 

@@ -175,7 +175,7 @@ class Conversations:
             else:
                 entry_id = self._mint()
             created = now if message.created_at is None else ms_from_datetime(message.created_at, "created_at")
-            entries.append(hub.write(message, entry_id=entry_id, created_at_ms=created))
+            entries.append(hub.write_checked(message, entry_id=entry_id, created_at_ms=created))
         return tuple(entries)
 
     async def load_messages(

@@ -11,7 +11,7 @@ it is not, the next, blunter way is taken; the last one writes everything shown 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence, Set
+from collections.abc import Sequence
 from typing import Final
 
 from msgspec import Struct, structs
@@ -52,29 +52,38 @@ def plan_save(
     """
     written = [view.write(value, entry_id=mint(), now_ms=now_ms) for value in values]
     new_keys = [key_of(value) for value in values]
-    reword: set[int] = set()
-    for way in (_Draft, _BlunterDraft, _BlunterDraft):
-        draft = way(view, transcribe(entries, conversation_id), values, written, new_keys, reword)
-        plan = draft.plan()
-        shown = _after(view, entries, conversation_id, plan)
-        if shown == new_keys:
-            return plan
-        # What was to stay and came out differently depended on what was changed: it must be said anew as well.
-        found = align(shown, new_keys, [None] * len(shown), [None] * len(new_keys))
-        reword |= {j for j, i in enumerate(found) if i is None or shown[i] != new_keys[j]}
-    return _BluntestDraft(view, transcribe(entries, conversation_id), values, written, new_keys, reword).plan()
+    log: Sequence[Entry] = entries
+    for way in (_Draft, _Draft, _BlunterDraft, _BlunterDraft, _BlunterDraft):
+        # A change may alter what is shown elsewhere (which call a result answers), so the next step begins from what came
+        # of the one before, and sees that as a difference too.
+        log = _applied(log, way(view, transcribe(log, conversation_id), values, written, new_keys).plan())
+        if [key_of(each.value) for each in view.project(transcribe(log, conversation_id))] == new_keys:
+            return _difference(entries, log)
+    return _BluntestDraft(view, transcribe(entries, conversation_id), values, written, new_keys).plan()
 
 
-def _after(view: View, entries: Sequence[Entry], conversation_id: str, plan: Plan) -> list[bytes]:
-    """Return the keys of what `view` shows of the log once `plan` is committed."""
+def _applied(entries: Sequence[Entry], plan: Plan) -> list[Entry]:
+    """Return the log as it would be once `plan` is committed."""
     replaced = {each.entry_id: each for each in plan.replace}
     removed = set(plan.remove)
-    after = [
+    log = [
         as_entry(replaced.get(each.entry_id, each), each.position) for each in entries if each.entry_id not in removed
     ]
     last = entries[-1].position if entries else 0
-    after += [as_entry(each, last + 1 + k) for k, each in enumerate(plan.append)]
-    return [key_of(each.value) for each in view.project(transcribe(after, conversation_id))]
+    return log + [as_entry(each, last + 1 + k) for k, each in enumerate(plan.append)]
+
+
+def _difference(before: Sequence[Entry], after: Sequence[Entry]) -> Plan:
+    """Return the plan that makes a log that was `before` be `after`; what is new there has the higher positions."""
+    places = {each.position: each for each in before}
+    kept = {each.position for each in after if each.position in places}
+    return Plan(
+        remove=tuple(each.entry_id for each in before if each.position not in kept),
+        replace=tuple(
+            as_new(each) for each in after if each.position in kept and as_new(each) != as_new(places[each.position])
+        ),
+        append=tuple(as_new(each) for each in after if each.position not in kept),
+    )
 
 
 def as_entry(entry: Entry | NewEntry, position: int) -> Entry:
@@ -94,7 +103,6 @@ class _Draft:
         values: Sequence[JsonObject],
         written: Sequence[NewEntry],
         new_keys: Sequence[bytes],
-        reword: Set[int],
     ) -> None:
         self._view = view
         self._transcript = transcript
@@ -110,11 +118,24 @@ class _Draft:
         self._unsayable: set[int] = set()
         old_keys = [key_of(each.value) for each in self._shown]
         self._matches = self._match(old_keys, new_keys)
-        self._equal = {j for j, i in enumerate(self._matches) if i is not None and old_keys[i] == new_keys[j]} - reword
+        self._moved = self._find_moved(old_keys, new_keys)
+        self._equal = {j for j, i in enumerate(self._matches) if i is not None and old_keys[i] == new_keys[j]}
 
     def _match(self, old_keys: Sequence[bytes], new_keys: Sequence[bytes]) -> list[int | None]:
         old_ids = [self._view.identity(each.value) for each in self._shown]
         return align(old_keys, new_keys, old_ids, [self._view.identity(value) for value in self._values])
+
+    def _find_moved(self, old_keys: Sequence[bytes], new_keys: Sequence[bytes]) -> set[int]:
+        """Match what is equal to something that stood elsewhere; return which of the new list that is."""
+        elsewhere: dict[bytes, list[int]] = {}
+        for i in sorted(set(range(len(old_keys))) - set(self._matches), reverse=True):
+            elsewhere.setdefault(old_keys[i], []).append(i)
+        moved: set[int] = set()
+        for j, key in enumerate(new_keys):
+            if self._matches[j] is None and elsewhere.get(key):
+                self._matches[j] = elsewhere[key].pop()
+                moved.add(j)
+        return moved
 
     def plan(self) -> Plan:
         for j, i in enumerate(self._matches):
@@ -196,7 +217,7 @@ class _Draft:
                 )
 
     def _arranged(self) -> Plan:
-        stays = [i is not None for i in self._matches]
+        stays = [i is not None and j not in self._moved for j, i in enumerate(self._matches)]
         last_staying = max((j for j, each in enumerate(stays) if each), default=-1)
         first_new = next((j for j, each in enumerate(stays) if not each), len(stays))
         append: list[NewEntry] = []
@@ -205,7 +226,7 @@ class _Draft:
             i = self._matches[j]
             if i is None:
                 append.append(self._written[j])
-            elif first_new < last_staying:
+            elif j in self._moved or first_new < last_staying:
                 for index in self._belonging(self._shown[i].anchor):
                     if index not in moved:
                         moved.add(index)
@@ -252,6 +273,9 @@ class _BluntestDraft(_Draft):
 
     def _match(self, old_keys: Sequence[bytes], new_keys: Sequence[bytes]) -> list[int | None]:
         return [None] * len(new_keys)
+
+    def _find_moved(self, old_keys: Sequence[bytes], new_keys: Sequence[bytes]) -> set[int]:
+        return set()
 
 
 def as_new(entry: Entry) -> NewEntry:

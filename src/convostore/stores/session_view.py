@@ -91,7 +91,15 @@ class SessionView:
         """Return what to rewrite so that `shown` is no longer shown."""
         if shown.call is not None:
             return _with_result(transcript.records[shown.record].message, shown, "pending", None) or {}
-        return dict.fromkeys([shown.record, *transcript.folded.get(shown.record, ())])
+        rewriting: dict[int, Message | JsonObject | None] = dict.fromkeys(
+            [shown.record, *transcript.folded.get(shown.record, ())]
+        )
+        question = transcript.answered.get(shown.record)
+        if question is not None and (call := transcript.call(question)).state != "pending":
+            # The call has this result in its own record too, and it would be shown in this one's place.
+            asking = transcript.records[question.record].message
+            rewriting[question.record] = _with_call(asking, call, finished(call, "pending", None))
+        return rewriting
 
 
 def _main(transcript: Transcript, index: int) -> JsonObject:

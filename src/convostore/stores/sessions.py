@@ -134,11 +134,11 @@ class Sessions:
         check_id(session_id, "session id")
         if not isinstance(value, kind):
             raise InvalidInput(f"{name} must be a {kind.__name__}, not {type(value).__name__}")
+        data = exact_json.encode(_plain(value), name)
         try:
-            msgspec.convert(msgspec.to_builtins(value), kind)  # a Struct does not check its fields when it is built
+            msgspec.json.decode(data, type=kind)  # a Struct does not check its fields when it is built
         except msgspec.ValidationError as error:
             raise InvalidInput(f"not a {kind.__name__}: {error}") from error
-        data = exact_json.encode_checked(value)
         await self._backend.commit(structs.replace(self._change(session_id), documents={name: data}))
 
     async def _load(self, session_id: str, name: str, kind: type[_Saved]) -> _Saved | None:
@@ -150,6 +150,13 @@ class Sessions:
         except (ValueError, msgspec.ValidationError) as error:
             damage = Damage(session_id, f"document {name!r} is not a {kind.__name__}: {error}")
             raise CorruptDataError(session_id, [damage]) from error
+
+
+def _plain(value: object) -> object:
+    """Return a Struct as a dict, and a tuple of them as a list; anything else as it is, for `exact_json` to judge."""
+    if isinstance(value, msgspec.Struct):
+        return {each.encode_name: _plain(getattr(value, each.name)) for each in structs.fields(value)}
+    return [_plain(each) for each in value] if type(value) is tuple else value
 
 
 def _since_ms(since: int | datetime | None) -> int | None:

@@ -3,7 +3,7 @@
 Pure and independent of any one store; the three views (messages, session messages, chat items) are projections of it.
 
 * A "tool" message answers the nearest earlier call of its id that is still open, else the nearest earlier one that no other
-  tool message answers (X7).
+  tool message answers (X7); one that names no call, as some files have them, the first open one of the last message.
 * A chat interface's tool_call item folds into the assistant message before it, or stands as an empty one (X2).
 * Cards, and items of types unknown to us, are said to nobody: only the store that wrote them shows them.
 """
@@ -13,10 +13,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from convostore.contracts.backend import Entry
-from convostore.dialects import chat_item, reading
+from convostore.dialects import chat_item, hub, reading
 from convostore.model.message import Message, ToolCallRecord
 from convostore.model.tool_output import finished, result_in
 
@@ -114,15 +114,34 @@ def _fold(transcript: Transcript) -> None:
 
 def _answer(transcript: Transcript) -> None:
     unanswered: dict[str, list[Call]] = {}
+    latest: list[Call] = []  # the calls of the last record that has any
     for index, record in enumerate(transcript.records):
         message = record.message
-        if message.role == "tool" and message.tool_call_id is not None:
-            waiting = unanswered.get(message.tool_call_id)
-            if waiting:
-                still_open = [each for each in waiting if transcript.call(each).state == "pending"]
-                where = (still_open or waiting)[-1]
-                waiting.remove(where)
+        if message.role == "tool":
+            where = _question(transcript, record, unanswered, latest)
+            if where is not None:
+                unanswered[transcript.call(where).tool_call_id].remove(where)
                 transcript.answers[where] = index
                 transcript.answered[index] = where
-        for k, call in enumerate(message.tool_calls):
-            unanswered.setdefault(call.tool_call_id, []).append(Call(index, k))
+        if message.tool_calls:
+            latest = [Call(index, k) for k in range(len(message.tool_calls))]
+            for each in latest:
+                unanswered.setdefault(transcript.call(each).tool_call_id, []).append(each)
+
+
+def _question(
+    transcript: Transcript, record: Record, unanswered: dict[str, list[Call]], latest: list[Call]
+) -> Call | None:
+    """Return the call that a "tool" record answers, None where there is none."""
+    call_id = record.message.tool_call_id
+    if call_id is not None:
+        waiting = unanswered.get(call_id, [])
+        still_open = [each for each in waiting if transcript.call(each).state == "pending"]
+        return next(reversed(still_open or waiting), None)
+    if record.entry.dialect == hub.DIALECT:
+        return None
+    # Some files link results by place alone: the first call of the last message that is still unanswered.
+    where = next((each for each in latest if each not in transcript.answers), None)
+    if where is not None:
+        record.message = structs.replace(record.message, tool_call_id=transcript.call(where).tool_call_id)
+    return where
