@@ -136,7 +136,7 @@ class Sessions:
             raise InvalidInput(f"{name} must be a {kind.__name__}, not {type(value).__name__}")
         data = exact_json.encode(_plain(value), name)
         try:
-            msgspec.json.decode(data, type=kind)  # a Struct does not check its fields when it is built
+            msgspec.convert(exact_json.decode(data), kind)  # a Struct does not check its fields when it is built
         except msgspec.ValidationError as error:
             raise InvalidInput(f"not a {kind.__name__}: {error}") from error
         await self._backend.commit(structs.replace(self._change(session_id), documents={name: data}))
