@@ -243,6 +243,38 @@ class FullStorageAdapterSuite(StorageAdapterSuite):
 
             await asyncio.gather(save(store, saved[1]), save(other, saved[0]), watch())
 
+    @clause("A2", "B5")
+    async def test_one_call_added_at_once_is_one_item(
+        self, store: StorageAdapter, samples: Samples, factory: Callable[[], Any]
+    ) -> None:
+        """The same new call, added through two handles at once in different states, is one item, with one of the states."""
+        await store.save_conversation(conversation(samples.id("c"), message("before")))
+        async with second_store(store, factory) as other:
+            states = [tool_call(n, "call_1", status) for n, status in enumerate(("pending", "executing", "completed"))]
+            await asyncio.gather(
+                *(
+                    handle.append_item(samples.id("c"), each)
+                    for handle, each in zip((store, other, store), states, strict=True)
+                )
+            )
+        items = await store.get_conversation_items(samples.id("c"))
+        assert 2 == len(items)
+        assert items[1] in states
+
+    @clause("A1", "A3")
+    async def test_unknown_fields_of_a_conversation_survive(self, store: StorageAdapter, samples: Samples) -> None:
+        """What an interface keeps beside title and items comes back, and goes when it is saved without."""
+        saved: Any = {"pinned": True, **conversation(samples.id("c"), message(1)), "tags": {"b": [1], "a": None}}
+        await store.save_conversation(saved)
+        got: Any = await store.get_conversation(samples.id("c"))
+        assert saved == got
+        assert repr(saved["tags"]) == repr(got["tags"])
+        await store.append_item(samples.id("c"), message(2))
+        got = await store.get_conversation(samples.id("c"))
+        assert {**saved, "items": [message(1), message(2)]} == got
+        await store.save_conversation(conversation(samples.id("c")))
+        assert conversation(samples.id("c")) == await store.get_conversation(samples.id("c"))
+
     @clause("A4")
     async def test_mapping_an_agent_creates_the_conversation(
         self, store: StorageAdapter, samples: Samples, factory: Callable[[], Any]

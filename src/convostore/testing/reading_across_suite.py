@@ -11,7 +11,7 @@ from convostore.model.chat_item import ChatItem
 from convostore.model.message import Message, TextPart, ToolCallRecord
 from convostore.opening import Store
 from convostore.testing.session_saving_suite import assistant
-from convostore.testing.storage_adapter_suite import conversation, tool_call
+from convostore.testing.storage_adapter_suite import conversation, message, tool_call
 from convostore.testing.suite import Samples, clause
 from convostore.testing.translating_suite import TranslatingAcross, check_session_message, saying
 from convostore.testing.voices import dump, voices
@@ -161,6 +161,76 @@ class ReadingAcross(TranslatingAcross):
         await store.update_message(samples.id("s"), changed)
         saved[0]["content"][1]["text"] = "Let me see."
         assert repr(saved) == repr(await store.sessions.load_messages(samples.id("s")))
+
+    @clause("X7", "C8")
+    async def test_an_update_edits_the_items_behind_a_message(self, store: Store, samples: Samples) -> None:
+        """C's edit of a message that folds chat items changes the item it comes from: the text's or the call's."""
+        items: list[Any] = [message("a", "look", role="assistant", note=1), tool_call("t", "x", "executing", note=2)]
+        await store.chat.save_conversation(conversation(samples.id("a"), *items))
+        (loaded,) = await store.load_messages(samples.id("a"))
+        output = {"success": True, "message": "", "data": {"n": 1}}
+        done = ToolCallRecord("look", "x", "success", {}, output)
+        changed = Message(
+            role="assistant", content="seen", tool_calls=(done,), id=loaded.id, created_at=loaded.created_at
+        )
+        await store.update_message(samples.id("a"), changed)
+        items[0]["content"] = "seen"
+        items[1]["toolCall"] |= {"status": "completed", "result": {"n": 1}}
+        assert items == await store.chat.get_conversation_items(samples.id("a"))
+        (loaded,) = await store.load_messages(samples.id("a"))
+        assert ("seen", (done,)) == (loaded.content, loaded.tool_calls)
+
+    @clause("X3", "X7")
+    async def test_a_call_of_an_imported_message_is_finished(self, store: Store, samples: Samples) -> None:
+        """A call that an importer kept in its own words is finished through C and shown finished everywhere."""
+        await voices["openai"](store, samples.id("o"))
+        assert ["o2"] == [each.tool_call_id for each in await store.open_tool_calls(samples.id("o"))]
+        await store.finish_tool_call(samples.id("o"), "o2", "error", {"success": False, "message": "no", "error": "no"})
+        assert [] == await store.open_tool_calls(samples.id("o"))
+        results: list[Any] = await store.sessions.load_messages(samples.id("o"), role="toolResult")
+        assert [("o1", False), ("o2", True)] == sorted((each["toolCallId"], each["isError"]) for each in results)
+        items: list[Any] = await store.chat.get_conversation_items(samples.id("o"))
+        shown = {each["toolCall"]["id"]: each["toolCall"]["status"] for each in items if each["type"] == "tool_call"}
+        assert {"o1": "completed", "o2": "error"} == shown
+
+    @clause("C8", "X2")
+    async def test_a_fork_after_any_message_has_the_history_up_to_it(self, store: Store, samples: Samples) -> None:
+        """Forked after each message in turn, a conversation reads as the origin does up to that message, calls and all."""
+        for voice, say in voices.items():
+            conversation_id = samples.id(voice)
+            await say(store, conversation_id)
+            everything = await store.load_messages(conversation_id, system=True)
+            for index, each in enumerate(everything):
+                fork = await store.fork_conversation(conversation_id, after=each.id)
+                told = [
+                    (one.role, one.content, one.parts, [call.tool_call_id for call in one.tool_calls])
+                    for messages in (everything[: index + 1], await store.load_messages(fork.id, system=True))
+                    for one in messages
+                ]
+                assert told[: index + 1] == told[index + 1 :], (voice, index)
+
+    @clause("B12", "C8")
+    async def test_salvage_reads_every_voice(self, store: Store, samples: Samples) -> None:
+        """Salvage of a sound log gives what loading all of it gives, whoever wrote it."""
+        for voice, say in voices.items():
+            await say(store, samples.id(voice))
+            loaded = await store.load_messages(samples.id(voice), system=True)
+            assert (loaded, ()) == await store.salvage(samples.id(voice)), voice
+
+    @clause("C9", "X2")
+    async def test_whole_turns_in_every_voice(self, store: Store, samples: Samples) -> None:
+        """Whole turns begin with no result and leave no call without its results, whoever wrote them."""
+        for voice, say in voices.items():
+            await say(store, samples.id(voice))
+            everything = await store.load_messages(samples.id(voice), system=True)
+            for limit in range(1, len(everything) + 1):
+                window = await store.load_messages(samples.id(voice), system=True, limit=limit, whole_turns=True)
+                if not window:
+                    continue
+                asked: set[str | None] = set()
+                for each in window:
+                    asked |= {call.tool_call_id for call in each.tool_calls}
+                    assert each.role != "tool" or each.tool_call_id in asked, (voice, limit, each)
 
     @clause("C8", "X1")
     async def test_a_fork_takes_every_voice_along(self, store: Store, samples: Samples) -> None:

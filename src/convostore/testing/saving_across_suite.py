@@ -261,6 +261,41 @@ class SavingAcross(Suite):
             assert [stored[n] for n in (0, 3, 1, 2, 4)] == await store.load_messages(conversation_id)
 
     @clause("X1")
+    async def test_repeated_and_moved_values_stand_where_they_were_put(self, store: Store, samples: Samples) -> None:
+        """Each value of a list, doubled or moved to either end, is read back so; plain words stay as they were said."""
+        for voice in ("C", "S", "A", "openai"):
+            for kind in "SA":
+                conversation_id = samples.id(f"{voice} {kind}")
+                count = 1
+                index = 0
+                while index < count:
+                    for what in ("repeat", "to the front", "to the end"):
+                        await voices[voice](store, conversation_id)
+                        before = await dump(store, conversation_id)
+                        values: list[Any] = await self._load(store, conversation_id, kind)
+                        count = len(values)
+                        value = copy.deepcopy(values[index]) if what == "repeat" else values.pop(index)
+                        values.insert({"repeat": index, "to the front": 0, "to the end": count}[what], value)
+                        await self._save(store, conversation_id, kind, values)
+                        where = (voice, kind, what, index)
+                        assert repr(values) == repr(await self._load(store, conversation_id, kind)), where
+                        gone = set(_said(before)) - set(_said(await dump(store, conversation_id)))
+                        assert len(gone) <= 4, (where, gone)  # a record and its results
+                        await store.delete_conversation(conversation_id)
+                    index += 1
+
+    async def _load(self, store: Store, conversation_id: str, kind: str) -> list[Any]:
+        if kind == "S":
+            return list(await store.sessions.load_messages(conversation_id))
+        return list((await _chat(store, conversation_id))["items"])
+
+    async def _save(self, store: Store, conversation_id: str, kind: str, values: list[Any]) -> None:
+        if kind == "S":
+            await store.sessions.save_messages(conversation_id, values)
+        else:
+            await _save_items(store, conversation_id, values)
+
+    @clause("X1")
     async def test_clearing_leaves_what_is_not_seen(self, store: Store, samples: Samples) -> None:
         """Emptied through S, cards stay; emptied through A, system messages stay; the head's facts stay in both."""
         for voice, say in voices.items():
