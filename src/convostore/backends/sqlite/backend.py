@@ -11,7 +11,7 @@ from msgspec import structs
 
 from convostore.backends.sqlite.connection import Database
 from convostore.backends.sqlite.engine import Engine
-from convostore.backends.sqlite.listing import conversations_with_entry, page_of_heads
+from convostore.backends.sqlite.listing import conversations_with_entry, is_one_statement, page_of_heads
 from convostore.backends.sqlite.reading import read_conversation
 from convostore.backends.sqlite.schema import MIGRATIONS, Migration
 from convostore.contracts.backend import Capability, Change, HeadPage, HeadQuery, Receipt, Snapshot, Window
@@ -93,12 +93,16 @@ class SqliteBackend:
                 connection, self._labels, conversation_id, window, names, small=small
             ),
             conversation_id,
+            one_statement=window is None and names == (),
         )
 
     async def scan_heads(self, query: HeadQuery, /) -> HeadPage:
         """Return one page; see the contract."""
         check_query(query)
-        return await self._engine.read(lambda connection, small: page_of_heads(connection, query, small=small))
+        return await self._engine.read(
+            lambda connection, small: page_of_heads(connection, query, small=small),
+            one_statement=is_one_statement(query),
+        )
 
     async def find_entry(self, entry_id: str, /) -> tuple[str, ...]:
         """Return the ids of the conversations that hold an entry of this id, sorted. Cost: that of what is found."""

@@ -56,9 +56,16 @@ class Engine:
         return self._writer.submit(change)
 
     async def read(
-        self, read: Callable[[sqlite3.Connection, bool], T], conversation_id: str = "", *, small: bool = True
+        self,
+        read: Callable[[sqlite3.Connection, bool], T],
+        conversation_id: str = "",
+        *,
+        small: bool = True,
+        one_statement: bool = False,
     ) -> T:
         """Return what `read` returns, given a connection in a snapshot and whether it must keep itself small.
+
+        `small` False: it never is. `one_statement`: see `in_snapshot`.
 
         Raises:
             StoreError: `read` does, or sqlite3 did.
@@ -69,7 +76,7 @@ class Engine:
         connection = self._inline.take_now() if small else None
         if connection is not None:
             try:
-                return self._read_small(connection, read)
+                return self._read_small(connection, read, one_statement)
             except TooLarge:
                 pass
             except SQLITE_ERRORS as error:
@@ -78,9 +85,16 @@ class Engine:
         result: T = await self._readers.submit(lambda handle: self._read(handle, read, conversation_id))
         return result
 
-    def _read_small(self, connection: sqlite3.Connection, read: Callable[[sqlite3.Connection, bool], T]) -> T:
+    def _read_small(
+        self, connection: sqlite3.Connection, read: Callable[[sqlite3.Connection, bool], T], one_statement: bool
+    ) -> T:
         try:
-            result = in_snapshot(connection, self._database.version, lambda connection: read(connection, True))
+            result = in_snapshot(
+                connection,
+                self._database.version,
+                lambda connection: read(connection, True),
+                one_statement=one_statement,
+            )
         except BaseException as error:
             self._inline.give_back(error)
             raise

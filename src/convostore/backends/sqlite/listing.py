@@ -5,20 +5,20 @@ A cursor holds the sort key of the last sound head of its page. Damaged heads on
 
 from __future__ import annotations
 
-import itertools
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
+from contextlib import closing
 from typing import Final, Literal
 
 from msgspec import UNSET, UnsetType
 
-from convostore.backends.sqlite.rows import HEAD_COLUMNS, StoredHead, decode_head
+from convostore.backends.sqlite.rows import HEAD_COLUMNS, Row, StoredHead, decode_head
 from convostore.backends.sqlite.snapshots import TooLarge
 from convostore.contracts import cursor
 from convostore.contracts.backend import Damage, Head, HeadPage, HeadQuery
 from convostore.errors import InvalidInput
 
-__all__ = ["conversations_with_entry", "page_of_heads", "statements_for"]
+__all__ = ["conversations_with_entry", "is_one_statement", "page_of_heads", "statements_for"]
 
 small_bytes_max: Final = 128 * 1024
 head_bytes_about: Final = 1024  # what a head costs to read, beside its fields
@@ -40,6 +40,11 @@ _SELECT_HOLDERS: Final = (
 )
 
 
+def is_one_statement(query: HeadQuery) -> bool:
+    """Say whether a page takes one statement only, and so no transaction to be of one snapshot."""
+    return query.cursor is None or query.order != "updated"
+
+
 def page_of_heads(connection: sqlite3.Connection, query: HeadQuery, *, small: bool = False) -> HeadPage:
     """Return the page that `Backend.scan_heads` promises, inside the caller's transaction.
 
@@ -51,28 +56,35 @@ def page_of_heads(connection: sqlite3.Connection, query: HeadQuery, *, small: bo
     damage: list[Damage] = []
     more = last = None
     left = small_bytes_max
-    # No LIMIT: damaged heads do not count. What is not asked for is not fetched, since SQLite steps row by row.
-    rows = itertools.chain.from_iterable(connection.execute(*each) for each in statements_for(query))
-    for row in rows:
-        if len(heads) == query.limit:
-            assert last is not None
-            more = cursor.encode(query, _sort_key(query, last))
-            break
-        there = decode_head(row)
-        if there is None:
-            damage.append(Damage(str(row[1]), "its head is not what was written"))
-            continue
-        heads.append(there.head)
-        last = there
-        left -= head_bytes_about + len(there.fields or b"")
-        if small and left < 0:
-            raise TooLarge
+    with closing(_rows(connection, query)) as rows:
+        for row in rows:
+            if len(heads) == query.limit:
+                assert last is not None
+                more = cursor.encode(query, _sort_key(query, last))
+                break
+            there = decode_head(row)
+            if there is None:
+                damage.append(Damage(str(row[1]), "its head is not what was written"))
+                continue
+            heads.append(there.head)
+            last = there
+            left -= head_bytes_about + len(there.fields or b"")
+            if small and left < 0:
+                raise TooLarge
     return HeadPage(tuple(heads), more, tuple(damage))
 
 
 def conversations_with_entry(connection: sqlite3.Connection, entry_id: str) -> tuple[str, ...]:
     """Return the ids of the conversations that hold an entry of this id, sorted by code point."""
     return tuple(each for (each,) in connection.execute(_SELECT_HOLDERS, (entry_id,)))
+
+
+def _rows(connection: sqlite3.Connection, query: HeadQuery) -> Generator[Row, None, None]:
+    # No LIMIT: damaged heads do not count. What is not asked for is not fetched, since SQLite steps row by row; but a statement
+    # that has more to give keeps its snapshot until it is closed.
+    for statement, values in statements_for(query):
+        with closing(connection.execute(statement, values)) as found:
+            yield from found
 
 
 def statements_for(query: HeadQuery) -> Iterator[tuple[str, list[int | str]]]:

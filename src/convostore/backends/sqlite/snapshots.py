@@ -18,15 +18,29 @@ class TooLarge(Exception):
     """A read that was to be small is not; nothing was returned."""
 
 
-def in_snapshot(connection: sqlite3.Connection, version: int, read: Callable[[sqlite3.Connection], T]) -> T:
-    """Return what `read` returns, all of it from one state of the database at schema `version`."""
+def in_snapshot(
+    connection: sqlite3.Connection,
+    version: int,
+    read: Callable[[sqlite3.Connection], T],
+    *,
+    one_statement: bool = False,
+) -> T:
+    """Return what `read` returns, all of it from one state of the database at schema `version`.
+
+    `one_statement` says that `read` runs one statement only, which is a snapshot without a transaction around it.
+    """
     try:
+        if one_statement:
+            result = read(connection)
+            check_version(connection, version)
+            return result
         return _in_snapshot(connection, version, read)
     except sqlite3.OperationalError as error:
         if not is_undecodable(error):
             raise
     # A damaged text column must not hide the rows beside it; a text that is no UTF-8 fails its row's checksum instead.
-    connection.execute("ROLLBACK")
+    if connection.in_transaction:
+        connection.execute("ROLLBACK")
     connection.text_factory = lenient
     try:
         return _in_snapshot(connection, version, read)
