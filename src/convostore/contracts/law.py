@@ -171,7 +171,9 @@ def _rewrite(change: Change, head: Head, found: Mapping[str, Entry], log: Log, *
         born=head.born,
         revision=change.revision,
         created_at_ms=head.created_at_ms,
-        updated_at_ms=head.updated_at_ms if created else max(change.at_ms, head.updated_at_ms + 1),
+        updated_at_ms=(
+            head.updated_at_ms if created else check_ms(max(change.at_ms, head.updated_at_ms + 1), "updated_at")
+        ),
         context=head.context,
         subject_id=head.subject_id if change.set_subject is None else change.set_subject,
         entry_count=head.entry_count - dropped + len(appended),
