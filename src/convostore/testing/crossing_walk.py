@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import asyncio
 import copy
-from collections.abc import Callable
+import inspect
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import contextmanager
 from typing import Any, TypeAlias, cast, get_args
 
 from hypothesis import HealthCheck, given, settings
@@ -16,7 +18,7 @@ from hypothesis import strategies as st
 from convostore.contracts.backend import Change, NewEntry, Snapshot
 from convostore.dialects import openai_chat
 from convostore.ids import new_id
-from convostore.model.message import Message, ThinkingPart, ToolCallRecord, ToolCallState
+from convostore.model.message import Message, OpaquePart, ThinkingPart, ToolCallRecord, ToolCallState
 from convostore.opening import Store
 from convostore.testing.session_saving_suite import assistant, tool_result
 from convostore.testing.suite import Samples, Suite
@@ -200,40 +202,99 @@ def _plain_words(snapshot: Snapshot) -> set[tuple[str, str, bytes]]:
     }
 
 
+_settings = settings(
+    max_examples=150,
+    deadline=None,
+    database=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+)
+
+
+@contextmanager
+def _running(factory: Callable[[], Any]) -> Iterator[tuple[Store, Callable[[Coroutine[Any, Any, None]], None]]]:
+    """Open a store in an event loop of its own; give both it and what runs a coroutine there."""
+
+    async def begin() -> Store:
+        made = factory()
+        return cast(Store, await made if inspect.isawaitable(made) else made)
+
+    with asyncio.Runner() as runner:
+        store = runner.run(begin())
+        try:
+            yield store, runner.run
+        finally:
+            runner.run(store.aclose())
+
+
 class CrossingWalk(Suite):
     """X1, X2, X6 and X7 over random logs and random edits."""
 
     def test_random_logs_and_edits(self, factory: Callable[[], Any], samples: Samples) -> None:
         """Whatever was said in whatever voice and edited through S and A, readings hold and nothing unseen is lost."""
-        with asyncio.Runner() as runner:
+        with _running(factory) as (store, run):
 
-            async def begin() -> Store:
-                made = factory()
-                return cast(Store, await made if hasattr(made, "__await__") else made)
-
-            store = runner.run(begin())
-
-            @settings(
-                max_examples=150,
-                deadline=None,
-                database=None,
-                suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
-            )
+            @_settings
             @given(st.lists(_spoken, max_size=9), _steps, st.tuples(_session, _session), st.tuples(_items, _items))
             def walk(log: list[_Spoken], steps: Any, messages: Any, items: Any) -> None:
-                runner.run(self._walk(store, samples.id(new_id()), log, steps, list(messages), list(items)))
+                run(self._walk(store, samples.id(new_id()), log, steps, list(messages), list(items)))
 
-            try:
-                walk()
-            finally:
-                runner.run(store.aclose())
+            walk()
+
+    def test_random_logs_and_calls(self, factory: Callable[[], Any], samples: Samples) -> None:
+        """In whatever voice calls were made, C and A agree on which are open, and each can be finished, one by one."""
+        with _running(factory) as (store, run):
+
+            @_settings
+            @given(st.lists(_spoken, max_size=9), st.sampled_from(["success", "error"]), _values)
+            def finish(log: list[_Spoken], state: ToolCallState, output: Any) -> None:
+                run(self._finish(store, samples.id(new_id()), log, state, output))
+
+            finish()
+
+    async def _finish(
+        self, store: Store, conversation_id: str, log: list[_Spoken], state: ToolCallState, output: Any
+    ) -> None:
+        await self._say(store, conversation_id, log)
+        await self._update_with_themselves(store, conversation_id)
+        calls = await store.open_tool_calls(conversation_id)
+        assert len(calls) == await self._shown_open(store, conversation_id)
+        while calls:
+            record = await store.finish_tool_call(conversation_id, calls[-1].tool_call_id, state, output)
+            assert (calls[-1].tool_call_id, state) == (record.tool_call_id, record.state)
+            still_open = await store.open_tool_calls(conversation_id)
+            assert len(calls) - 1 == len(still_open) == await self._shown_open(store, conversation_id)
+            calls = still_open
+        await self._check(store, conversation_id)
+
+    async def _update_with_themselves(self, store: Store, conversation_id: str) -> None:
+        async def readings() -> str:
+            return repr(
+                (
+                    await store.load_messages(conversation_id, system=True),
+                    await store.sessions.load_messages(conversation_id),
+                    await store.chat.get_conversation(conversation_id),
+                )
+            )
+
+        before = await readings()
+        for each in await store.load_messages(conversation_id, system=True):
+            if not any(isinstance(part, OpaquePart) and part.dialect == "future/9" for part in each.parts):
+                await store.update_message(conversation_id, each)
+                assert before == await readings(), each
+
+    async def _shown_open(self, store: Store, conversation_id: str) -> int:
+        items: Any = await store.chat.get_conversation_items(conversation_id)
+        return sum(each.get("toolCall", {}).get("status") in ("pending", "executing") for each in items)
+
+    async def _say(self, store: Store, conversation_id: str, log: list[_Spoken]) -> None:
+        await store.create_conversation(conversation_id, conversation_id, id=conversation_id)
+        for number, spoken in enumerate(log):
+            await _speak(store, conversation_id, number, spoken)
 
     async def _walk(
         self, store: Store, conversation_id: str, log: list[_Spoken], steps: Any, messages: list[Any], items: list[Any]
     ) -> None:
-        await store.create_conversation(conversation_id, conversation_id, id=conversation_id)
-        for number, spoken in enumerate(log):
-            await _speak(store, conversation_id, number, spoken)
+        await self._say(store, conversation_id, log)
         await self._check(store, conversation_id)
         for kind, edits in steps:
             before = await dump(store, conversation_id)
@@ -286,5 +347,10 @@ class CrossingWalk(Suite):
         assert before == await dump(store, conversation_id)
 
 
-CrossingWalk.test_random_logs_and_edits.needs_fresh = False  # type: ignore[attr-defined]  # as `clause` does
-CrossingWalk.test_random_logs_and_edits.clauses = ("X1", "X2", "X6", "X7")  # type: ignore[attr-defined]  # as `clause` does
+for _test, _clauses in (
+    (CrossingWalk.test_random_logs_and_edits, ("X1", "X2", "X6", "X7")),
+    (CrossingWalk.test_random_logs_and_calls, ("X3", "X7", "C8", "C9")),
+):
+    # What `clause` does for a test that is a coroutine; hypothesis runs these.
+    _test.clauses = _clauses  # type: ignore[attr-defined]
+    _test.needs_fresh = False  # type: ignore[attr-defined]
