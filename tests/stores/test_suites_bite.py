@@ -14,6 +14,7 @@ from convostore.testing.contract_view import ContractView
 from convostore.testing.conversation_suite import ConversationSuite
 from convostore.testing.crossing_suite import CrossingSuite
 from convostore.testing.full_storage_adapter_suite import FullStorageAdapterSuite
+from convostore.testing.random_walk import short_walk
 from convostore.testing.running import run_suite
 from convostore.testing.session_suite import SessionSuite
 from convostore.testing.suite import Samples, Suite
@@ -28,6 +29,7 @@ def _found_out(suite: type[Suite], clause: str, make: Callable[[Any, Any], Any])
         backend = MemoryBackend()
         return {
             "samples": Samples(),
+            "walk_settings": short_walk,
             "factory": lambda: make(Handle(backend), None),
             "clocked": lambda clock: make(Handle(backend), clock),
         }

@@ -12,6 +12,7 @@ from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
 from typing import Any, TypeAlias, cast, get_args
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -202,14 +203,6 @@ def _plain_words(snapshot: Snapshot) -> set[tuple[str, str, bytes]]:
     }
 
 
-_settings = settings(
-    max_examples=150,
-    deadline=None,
-    database=None,
-    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
-)
-
-
 @contextmanager
 def _running(factory: Callable[[], Any]) -> Iterator[tuple[Store, Callable[[Coroutine[Any, Any, None]], None]]]:
     """Open a store in an event loop of its own; give both it and what runs a coroutine there."""
@@ -229,22 +222,32 @@ def _running(factory: Callable[[], Any]) -> Iterator[tuple[Store, Callable[[Coro
 class CrossingWalk(Suite):
     """X1, X2, X6 and X7 over random logs and random edits."""
 
-    def test_random_logs_and_edits(self, factory: Callable[[], Any], samples: Samples) -> None:
+    @pytest.fixture
+    def walk_settings(self) -> settings:
+        """How long to walk; override for a longer one."""
+        return settings(
+            max_examples=100,
+            deadline=None,
+            database=None,
+            suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+        )
+
+    def test_random_logs_and_edits(self, factory: Callable[[], Any], samples: Samples, walk_settings: settings) -> None:
         """Whatever was said in whatever voice and edited through S and A, readings hold and nothing unseen is lost."""
         with _running(factory) as (store, run):
 
-            @_settings
+            @walk_settings
             @given(st.lists(_spoken, max_size=9), _steps, st.tuples(_session, _session), st.tuples(_items, _items))
             def walk(log: list[_Spoken], steps: Any, messages: Any, items: Any) -> None:
                 run(self._walk(store, samples.id(new_id()), log, steps, list(messages), list(items)))
 
             walk()
 
-    def test_random_logs_and_calls(self, factory: Callable[[], Any], samples: Samples) -> None:
+    def test_random_logs_and_calls(self, factory: Callable[[], Any], samples: Samples, walk_settings: settings) -> None:
         """In whatever voice calls were made, C and A agree on which are open, and each can be finished, one by one."""
         with _running(factory) as (store, run):
 
-            @_settings
+            @walk_settings
             @given(st.lists(_spoken, max_size=9), st.sampled_from(["success", "error"]), _values)
             def finish(log: list[_Spoken], state: ToolCallState, output: Any) -> None:
                 run(self._finish(store, samples.id(new_id()), log, state, output))
