@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import copy
+from collections.abc import Callable
 from typing import Any, cast
 
 import pytest
@@ -14,6 +16,7 @@ from convostore.model.message import Message, OpaquePart
 from convostore.model.session_message import SessionMessage
 from convostore.model.todo import TodoItem, TodoSnapshot
 from convostore.opening import Store
+from convostore.testing.contract_view import second_store
 from convostore.testing.suite import Samples, Suite, clause
 from convostore.testing.voices import dump, invisible_in_chat, invisible_in_session, text_item, voices
 
@@ -315,6 +318,29 @@ class SavingAcross(Suite):
                 after = await dump(store, conversation_id)
                 assert invisible(before) == invisible(after), (voice, kind)
                 assert before.head.fields == after.head.fields
+
+    @clause("X1", "B5")
+    async def test_what_others_add_while_a_list_is_saved_stays(
+        self, store: Store, samples: Samples, factory: Callable[[], Any]
+    ) -> None:
+        """Cards that a chat adds while a runtime saves its list, twice at once, are all there in the end, in order."""
+        conversation_id = samples.id("c")
+        await store.create_conversation(conversation_id, conversation_id, id=conversation_id)
+        async with second_store(store, factory) as other:
+
+            async def save() -> None:
+                for turn in range(10):
+                    await store.sessions.save_messages(conversation_id, [_ADDED] * (turn % 4))
+
+            async def add() -> None:
+                for number in range(10):
+                    card = {"id": number, "type": "card", "card": {"id": "k", "type": "t", "content": {}}}
+                    assert await other.chat.append_item(conversation_id, cast(ChatItem, card))
+
+            await asyncio.gather(save(), add(), save())
+            items = await other.chat.get_conversation_items(conversation_id)
+        assert list(range(10)) == [each["id"] for each in items if each["type"] == "card"]
+        assert [_ADDED] == await store.sessions.load_messages(conversation_id)
 
     @clause("X1", "X7")
     async def test_editing_text_in_a_chat_keeps_thinking_and_calls(self, store: Store, samples: Samples) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any, cast
 
-from convostore.model.message import Message, ThinkingPart, ToolCallRecord
+from convostore.model.message import ImagePart, Message, TextPart, ThinkingPart, ToolCallRecord, ToolResultPart
 from convostore.model.session_message import SessionMessage
 from convostore.opening import Store
 from convostore.testing.session_saving_suite import assistant, tool_result
@@ -174,6 +174,66 @@ class _FromConversations(Suite):
         assert ["u"] == [
             cast(Any, each)["content"] for each in await store.chat.get_conversation_items(samples.id("c"))
         ]
+
+    @clause("X2", "X3", "X4")
+    async def test_a_tool_message_completes_its_call(self, store: Store, samples: Samples) -> None:
+        """A tool message is the toolResult of its call in S, and in A the call's result or error, as its result part says."""
+        calls = [ToolCallRecord("look", each, "pending", {}) for each in ("x", "y", "z")]
+        await self._append(
+            store,
+            samples.id("c"),
+            saying("a", "", *calls),
+            Message(role="tool", content="12", tool_call_id="x", parts=(ToolResultPart(_SEED),), created_at=_AT),
+            Message(
+                role="tool",
+                content="no",
+                tool_call_id="y",
+                parts=(ToolResultPart("no", is_error=True),),
+                created_at=_AT,
+            ),
+            Message(role="tool", content="plain", tool_call_id="z", created_at=_AT),
+        )
+        assert [] == await store.open_tool_calls(samples.id("c"))
+        loaded: list[Any] = await store.sessions.load_messages(samples.id("c"))
+        assert ["assistant", "toolResult", "toolResult", "toolResult"] == [each["role"] for each in loaded]
+        for each in loaded:
+            check_session_message(each)
+        assert [("x", "look", False), ("y", "look", True), ("z", "look", False)] == [
+            (each["toolCallId"], each["toolName"], each["isError"]) for each in loaded[1:]
+        ]
+        assert {"rows": [1]} == loaded[1]["details"]
+        assert ["no", "plain"] == [_text(each) for each in loaded[2:]]
+        items: list[Any] = await store.chat.get_conversation_items(samples.id("c"))
+        shown = [each["toolCall"] for each in items]
+        assert [("x", "completed"), ("y", "error"), ("z", "completed")] == [
+            (each["id"], each["status"]) for each in shown
+        ]
+        assert {"rows": [1]} == shown[0]["result"]
+        assert "no" == shown[1].get("error", shown[1].get("result"))
+        assert "plain" == shown[2]["result"]
+
+    @clause("X2")
+    async def test_thinking_and_images_in_a_session(self, store: Store, samples: Samples) -> None:
+        """Thinking and base64 images of C are the runtime's own parts in S, in their place."""
+        await self._append(
+            store,
+            samples.id("c"),
+            Message(
+                role="user", content="look", parts=(TextPart("look"), ImagePart(media_type="image/png", data="aGk="))
+            ),
+            Message(
+                role="assistant", content="Twelve.", parts=(ThinkingPart("hm", signature="sig"), TextPart("Twelve."))
+            ),
+        )
+        user, answer = cast(Any, await store.sessions.load_messages(samples.id("c")))
+        assert [
+            {"type": "text", "text": "look"},
+            {"type": "image", "data": "aGk=", "mimeType": "image/png"},
+        ] == user["content"]
+        assert [
+            {"type": "thinking", "thinking": "hm", "thinkingSignature": "sig"},
+            {"type": "text", "text": "Twelve."},
+        ] == answer["content"]
 
     @clause("X7")
     async def test_a_result_in_the_record_and_behind_is_one(self, store: Store, samples: Samples) -> None:
