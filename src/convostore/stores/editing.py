@@ -9,7 +9,9 @@ from convostore.dialects import hub, reading
 from convostore.errors import ConversationNotFoundError, InvalidInput, NotFoundError, RevisionConflictError
 from convostore.ids import Clock, Mint
 from convostore.model.message import Message, ToolCallRecord
+from convostore.model.tool_output import finished
 from convostore.stores.excerpt import Excerpt, read_excerpt
+from convostore.stores.loading import messages_in
 from convostore.stores.saving import as_entry, reworded
 from convostore.stores.transcript import Call, Transcript
 
@@ -38,22 +40,30 @@ async def update(
             raise ConversationNotFoundError(conversation_id)
         if not excerpt.entries:
             raise _missing(conversation_id, message.id)
+        shown = next((each for each in messages_in(excerpt) if each.id == message.id), None)
+        if shown is None:
+            raise _missing(conversation_id, message.id)
+        wanted = structs.replace(
+            message, conversation_id=conversation_id, created_at=message.created_at or shown.created_at
+        )
+        if expected_revision not in (None, excerpt.head.revision):
+            raise RevisionConflictError(conversation_id, expected=expected_revision, actual=excerpt.head.revision)
+        if wanted == shown:
+            return shown
         change = Change(
             conversation_id=conversation_id,
             revision=mint(),
             at_ms=clock(),
             expected_revision=expected_revision,
-            replace=_rewritten(excerpt, message),
+            replace=_rewritten(excerpt, wanted),
         )
         try:
-            receipt = await backend.commit(change)
+            await backend.commit(change)
         except RevisionConflictError as conflict:
             if expected_revision is not None and conflict.entry_id is None:
                 raise
             continue  # the entry changed since it was read; `message` replaces that too
-        assert receipt.head is not None
-        created_at = message.created_at or excerpt.transcript().records[len(excerpt.before)].message.created_at
-        return structs.replace(message, conversation_id=conversation_id, created_at=created_at)
+        return wanted
 
 
 def _missing(conversation_id: str, message_id: str) -> NotFoundError:
@@ -67,28 +77,38 @@ def _rewritten(excerpt: Excerpt, message: Message) -> tuple[NewEntry, ...]:
     """Return the entries that change: the message's own, and the chat items among its calls."""
     transcript = excerpt.transcript()
     index = len(excerpt.before)
-    record = transcript.records[index]
-    if not record.said or record.folds_into is not None:
-        raise _missing(excerpt.head.conversation_id, str(message.id))
-    folded = {transcript.call(each).tool_call_id: each for each in transcript.calls_shown_with(index)}
-    folded = {name: each for name, each in folded.items() if each.record != index}
-    own = tuple(call for call in message.tool_calls if call.tool_call_id not in folded)
-    entries = [_said(transcript, index, structs.replace(message, tool_calls=own))]
+    places = transcript.calls_shown_with(index)
+    own: list[ToolCallRecord] = []
+    items: list[tuple[Call, ToolCallRecord]] = []
     for call in message.tool_calls:
-        where = folded.pop(call.tool_call_id, None)
-        if where is not None and transcript.settled(where) != call:
-            item = structs.replace(transcript.records[where.record].message, tool_calls=(call,))
-            entries.append(_said(transcript, where.record, item))
-    if folded:
-        raise InvalidInput(f"call {next(iter(folded))!r} is a chat item of its own; remove it through the chat store")
+        where = next((each for each in places if transcript.call(each).tool_call_id == call.tool_call_id), None)
+        if where is None:
+            own.append(call)
+            continue
+        places.remove(where)
+        if where.record == index:
+            own.append(_as_recorded(transcript, where, call))
+        elif transcript.settled(where) != call:
+            items.append((where, call))
+    if left := [each for each in places if each.record != index]:
+        call_id = transcript.call(left[0]).tool_call_id
+        raise InvalidInput(f"call {call_id!r} is a chat item of its own; remove it through the chat store")
+    entries = [_said(transcript, index, structs.replace(message, tool_calls=tuple(own)))]
+    for where, call in items:
+        item = structs.replace(transcript.records[where.record].message, tool_calls=(call,))
+        entries.append(_said(transcript, where.record, item))
     return tuple(entries)
+
+
+def _as_recorded(transcript: Transcript, where: Call, call: ToolCallRecord) -> ToolCallRecord:
+    """Return a call as its record is to have it: a result that another message carries is not written twice."""
+    shown = transcript.settled(where)
+    answered = transcript.call(where).state == "pending" and (shown.state, shown.output) == (call.state, call.output)
+    return finished(call, "pending", None) if answered else call
 
 
 def _said(transcript: Transcript, index: int, message: Message) -> NewEntry:
     record = transcript.records[index]
-    message = structs.replace(
-        message, tool_calls=tuple(_unanswered(transcript, index, call) for call in message.tool_calls)
-    )
     entry = reworded(record.entry, record.message, message)
     if entry is None:
         raise InvalidInput(
@@ -101,17 +121,6 @@ def _said(transcript: Transcript, index: int, message: Message) -> NewEntry:
             " its text or its calls, or write a new message"
         )
     return structs.replace(entry, expected_stamp=record.entry.stamp)
-
-
-def _unanswered(transcript: Transcript, index: int, call: ToolCallRecord) -> ToolCallRecord:
-    """Return a call as its record is to have it: a result that another message carries is not written twice."""
-    for k, before in enumerate(transcript.records[index].message.tool_calls):
-        where = Call(index, k)
-        if before.tool_call_id == call.tool_call_id and before.state == "pending" and where in transcript.answers:
-            shown = transcript.settled(where)
-            if (shown.state, shown.output) == (call.state, call.output):
-                return ToolCallRecord(call.tool_name, call.tool_call_id, "pending", call.input)
-    return call
 
 
 def _content(message: Message) -> Message:

@@ -11,6 +11,7 @@ from convostore.ids import Clock, Mint
 from convostore.model.conversation import Conversation
 from convostore.stores.heads import FORKED_FROM, METADATA, TITLE, conversation_of, encoded
 from convostore.stores.saving import as_new
+from convostore.stores.transcript import transcribe
 
 __all__ = ["fork"]
 
@@ -59,7 +60,9 @@ def _up_to(entries: Sequence[Entry], conversation_id: str, after: str | None) ->
         return entries
     for index, entry in enumerate(entries):
         if entry.entry_id == after:
-            return entries[: index + 1]
+            # The chat items that are shown as calls of this message stand behind it.
+            folded = transcribe(entries, conversation_id).folded.get(index, [index])
+            return entries[: folded[-1] + 1]
     raise InvalidInput(f"conversation {conversation_id!r} has no message {after!r} to fork after")
 
 

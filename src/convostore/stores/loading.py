@@ -17,7 +17,7 @@ from convostore.stores.excerpt import Excerpt, read_excerpt
 from convostore.stores.message_view import project
 from convostore.stores.turns import whole_turns
 
-__all__ = ["Selection", "check_limit", "load"]
+__all__ = ["Selection", "check_limit", "load", "messages_in"]
 
 _MARGIN = 8
 

@@ -56,10 +56,10 @@ def plan_save(
     for way in (_Draft, _Draft, _BlunterDraft, _BlunterDraft, _BlunterDraft):
         # A change may alter what is shown elsewhere (which call a result answers), so the next step begins from what came
         # of the one before, and sees that as a difference too.
-        log = _applied(log, way(view, transcribe(log, conversation_id), values, written, new_keys).plan())
+        log = _applied(log, way(view, transcribe(log, conversation_id), values, written, new_keys, mint).plan())
         if [key_of(each.value) for each in view.project(transcribe(log, conversation_id))] == new_keys:
             return _difference(entries, log)
-    return _BluntestDraft(view, transcribe(entries, conversation_id), values, written, new_keys).plan()
+    return _BluntestDraft(view, transcribe(entries, conversation_id), values, written, new_keys, mint).plan()
 
 
 def _applied(entries: Sequence[Entry], plan: Plan) -> list[Entry]:
@@ -103,11 +103,13 @@ class _Draft:
         values: Sequence[JsonObject],
         written: Sequence[NewEntry],
         new_keys: Sequence[bytes],
+        mint: Mint,
     ) -> None:
         self._view = view
         self._transcript = transcript
         self._values = values
         self._written = written
+        self._mint = mint
         self._shown = view.project(transcript)
         self._readings = [each.message for each in transcript.records]
         self._rewritten: dict[int, NewEntry] = {}
@@ -225,7 +227,8 @@ class _Draft:
         for j in range(first_new, len(self._matches)):
             i = self._matches[j]
             if i is None:
-                append.append(self._written[j])
+                # A fresh id each time: an earlier step may have appended it already, and matched it with its equal.
+                append.append(structs.replace(self._written[j], entry_id=self._mint()))
             elif j in self._moved or first_new < last_staying:
                 for index in self._belonging(self._shown[i].anchor):
                     if index not in moved:
