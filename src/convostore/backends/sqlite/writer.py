@@ -33,7 +33,7 @@ __all__ = ["Writer"]
 _Job: TypeAlias = tuple[Change, "asyncio.Future[Receipt]"]
 
 group_changes_max: Final = 512
-group_bytes_max: Final = 8 * 1024 * 1024
+group_bytes_max: Final = 8 * 1024 * 1024  # besides the first change
 
 
 class Writer:
@@ -89,7 +89,7 @@ class Writer:
         if job is None:
             return []
         group = [job]
-        left = group_bytes_max - _weight(job[0])
+        left = group_bytes_max
         while len(group) < group_changes_max:
             try:
                 job = self._queue.get_nowait()
