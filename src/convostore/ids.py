@@ -6,7 +6,6 @@ lone surrogates. They are compared exactly: nothing is trimmed, folded or normal
 
 from __future__ import annotations
 
-import hashlib
 import re
 import time
 from collections.abc import Callable
@@ -65,6 +64,8 @@ def derived_id(*parts: str | int) -> str:
     The parts are length-prefixed before they are hashed (SHA-256), so no two lists of parts run together. The result has
     the form of a UUID version 8 (RFC 9562), which is the version for ids made one's own way.
     """
+    import hashlib  # brings OpenSSL, which most programs that keep conversations do not need here
+
     digest = hashlib.sha256()
     for part in parts:
         data = str(part).encode("utf-8", "surrogatepass")

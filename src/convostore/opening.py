@@ -6,7 +6,6 @@ import importlib
 import os
 import pathlib
 from collections.abc import Callable
-from importlib.metadata import entry_points
 from types import TracebackType
 from typing import Any, Final, Self
 
@@ -129,6 +128,8 @@ def _factory(scheme: str) -> Callable[..., Backend]:
         module, _, name = target.partition(":")
         factory: Callable[..., Backend] = getattr(importlib.import_module(module), name)
         return factory
+    from importlib.metadata import entry_points  # costs as much as all else here, and few have another backend
+
     registered = {each.name: each for each in entry_points(group=_ENTRY_POINTS)}
     if scheme in registered:
         loaded: Callable[..., Backend] = registered[scheme].load()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from difflib import SequenceMatcher
 from typing import Final
 
 __all__ = ["align"]
@@ -39,6 +38,8 @@ def _blocks(
     """Return the blocks of the middle in order; a block of equal elements comes as one pair of ranges an element."""
     if len(middle_old) * len(middle_new) > _product_max:
         return [(middle_old, middle_new)]
+    from difflib import SequenceMatcher  # only for lists that were changed in their middle
+
     matcher = SequenceMatcher(None, [old[i] for i in middle_old], [new[j] for j in middle_new], autojunk=False)
     blocks = []
     for tag, i, i_end, j, j_end in matcher.get_opcodes():
