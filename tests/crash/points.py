@@ -1,7 +1,7 @@
-"""Every crash point of a scene, one after the other: ``run_supervised(SOURCE, scene, folder)``.
+"""The crash points of a scene, one after the other: ``run_supervised(SOURCE, scene, step, folder)``.
 
 A point is one system call that changes a file or makes it durable. The process is killed in place of it; the scene then
-runs again and is killed one call later, until it ends by itself.
+runs again and is killed one call later (of writes `step` calls later), until it ends by itself.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ main(*sys.argv[1:])
 _points_max = 5000
 
 
-def main(name: str, folder: str) -> None:
+def main(name: str, step: str, folder: str) -> None:
     """Print as JSON how many points there were by system call, and what was wrong at which."""
     scene, root = SCENES[name], Path(folder)
     before = root / "before"
@@ -36,13 +36,13 @@ def main(name: str, folder: str) -> None:
     points: dict[str, int] = {}
     wrong: list[Any] = []
     for call in NAMES:
-        for nth in range(1, _points_max):
+        for nth in range(1, _points_max, int(step) if call == "pwrite64" else 1):
             killed, complaints = _one(scene, before, root / f"{call}-{nth}", call, nth)
             if complaints:
                 wrong.append([call, nth, complaints])
             if not killed:
                 break
-            points[call] = nth
+            points[call] = points.get(call, 0) + 1
     print(json.dumps({"points": points, "wrong": wrong}))
 
 

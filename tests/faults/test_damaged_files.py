@@ -92,13 +92,13 @@ def _is_sound(file: Path) -> bool:
 
 
 async def test_flipped_bytes_are_never_a_wrong_answer(file: Path) -> None:
-    """Three hundred files with a few flipped bits: every view shows the truth or an error, and reading changes nothing."""
+    """Two hundred files with a few flipped bits: every view shows the truth or an error, and reading changes nothing."""
     data, truth = await _filled(file)
-    told = [await _flip(file, data, truth, seed) for seed in range(300)]
+    told = [await _flip(file, data, truth, seed) for seed in range(200)]
     counts = {word: sum(word in each for each in told) for word in set().union(*told)}
-    print(f"300 files of {len(data)} bytes: {counts}")
-    assert counts["refused"] >= 30
-    assert counts["true"] >= 200
+    print(f"200 files of {len(data)} bytes: {counts}")
+    assert counts["refused"] >= 20
+    assert counts["true"] >= 120
 
 
 @pytest.mark.slow

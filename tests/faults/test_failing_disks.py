@@ -46,10 +46,10 @@ def test_a_call_that_fails_from_the_nth_on_loses_nothing(folder: Path, call: str
     assert _fail(folder, call, error) >= points_min
 
 
-@pytest.mark.parametrize(("error", "first"), [("ENOSPC", 0), ("EIO", 4)])
+@pytest.mark.parametrize(("error", "first"), [("ENOSPC", 0), ("EIO", 6)])
 def test_writes_that_fail_from_the_nth_on_lose_nothing(folder: Path, error: str, first: int) -> None:
-    """The same of writes, at every eighth."""
-    assert _fail(folder, "pwrite64", error, first, 8) >= 20
+    """The same of writes, at every twelfth."""
+    assert _fail(folder, "pwrite64", error, first, 12) >= 15
 
 
 @pytest.mark.slow
