@@ -201,7 +201,7 @@ def _merged(fields: Mapping[str, bytes], changes: Mapping[str, bytes | None]) ->
         return fields
     merged: dict[str, bytes | None] = {**fields, **changes}
     result = {name: value for name, value in merged.items() if value is not None}
-    if sum(len(name) + len(value) for name, value in result.items()) > limits.fields_bytes_max:
+    if sum(len(name.encode()) + len(value) for name, value in result.items()) > limits.fields_bytes_max:
         raise InvalidInput(f"the fields of one conversation may hold {limits.fields_bytes_max} bytes together")
     return result
 
