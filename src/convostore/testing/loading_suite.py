@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, timedelta, timezone
 from typing import Any
 
 import pytest
@@ -108,7 +108,7 @@ class LoadingClauses(Suite):
         """`since` includes its own millisecond, in any time zone, and never moves a message."""
         conversation_id = await begin(store, samples)
         await store.append_messages(conversation_id, _ten(samples))
-        for zone in (UTC, datetime.now().astimezone().tzinfo):
+        for zone in (UTC, timezone(timedelta(hours=9, minutes=30))):
             moment = (_START + timedelta(minutes=5)).astimezone(zone)
             assert ["5", "7", "8", "9"] == contents(await store.load_messages(conversation_id, since=moment))
             later = moment + timedelta(milliseconds=1)
