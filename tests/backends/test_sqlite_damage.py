@@ -252,6 +252,53 @@ def _index_lost(path: Path, name: str) -> bool:
             return False
 
 
+def _patch(path: Path, old: bytes, new: bytes) -> None:
+    data = path.read_bytes()
+    assert 1 == data.count(old), "the bytes to damage are there, once"
+    path.write_bytes(data.replace(old, new))
+
+
+async def test_an_index_that_leads_astray_shows_nobody_elses_conversation(path: Path) -> None:
+    """When the index of ids gives c the number of d, c is damaged; d's entries are neither shown, changed nor deleted."""
+    await _fill(path)
+    _patch(path, b"\x03\x0f\x01c\x02", b"\x03\x0f\x01c\x03")
+    backend = SqliteBackend(path)
+    await refused(CorruptDataError, backend.read("c", Window()))
+    snapshot = await _report(backend)
+    assert ("c", (), {}) == (snapshot.head.conversation_id, snapshot.entries, snapshot.documents)
+    await refused(CorruptDataError, backend.commit(change("c", entry("x"))))
+    await refused(CorruptDataError, backend.commit(change("c", delete=True)))
+    assert 5 == len(await entry_ids(backend, "d"))
+    await backend.aclose()
+
+
+async def test_an_index_that_leads_astray_lists_nobody_elses_conversation(path: Path) -> None:
+    """When the index of subjects leads to another subject's head, that is damage on the way, and is not listed."""
+    backend = SqliteBackend(path)
+    await backend.commit(creation("b", subject_id="first"))
+    await backend.commit(creation("c", subject_id="other"))
+    await backend.commit(creation("d", subject_id="third"))
+    await backend.aclose()
+    _patch(path, b"\x03\x17\x01other\x02", b"\x03\x17\x01other\x03")
+    backend = SqliteBackend(path)
+    page = await backend.scan_heads(HeadQuery(subject_id="other", order="created"))
+    assert ((), 1) == (page.items, len(page.damage))
+    await backend.aclose()
+
+
+async def test_an_index_that_leads_astray_names_no_other_entry(path: Path) -> None:
+    """When the index of entry ids leads to another entry, the entry asked for is damaged; it is never the other one."""
+    await _fill(path)
+    key = (2 << 32) + 3
+    _patch(path, b"e2\x02" + key.to_bytes(6, "big"), b"e2\x02" + (key + 1).to_bytes(6, "big"))
+    backend = SqliteBackend(path)
+    await refused(CorruptDataError, backend.read("c", Window(entry_ids=("e2",))))
+    assert ["e3"] == await entry_ids(backend, "c", Window(entry_ids=("e3",)))
+    await refused(CorruptDataError, backend.commit(change("c", entry("e2"))))
+    assert ["e0", "e1", "e2", "e3", "e4"] == await entry_ids(backend, "c")
+    await backend.aclose()
+
+
 @pytest.mark.parametrize(
     "content", [b"no database at all, but long enough to be looked at" * 100, b"SQLite format 3\0" * 9]
 )

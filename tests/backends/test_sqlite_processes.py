@@ -303,6 +303,7 @@ def test_a_backend_that_is_forgotten_is_closed(path: Path) -> None:
         asyncio.run(entry_ids(backend, "c"))
         return {each for each in threading.enumerate() if each.name.startswith("convostore")}
 
+    gc.collect()
     before = _descriptors()
     threads = use()
     assert threads

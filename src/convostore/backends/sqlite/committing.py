@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 
 from convostore.backends.sqlite.labels import Labels
-from convostore.backends.sqlite.reading import SELECT_HEAD, rows_by_id
+from convostore.backends.sqlite.reading import SELECT_HEAD, head_of_damaged, rows_by_id
 from convostore.backends.sqlite.rows import (
     ENTRY_COLUMNS,
     HEAD_COLUMNS,
@@ -19,7 +19,6 @@ from convostore.backends.sqlite.rows import (
     decode_head,
     encode_entry,
     encode_head,
-    salvage_head,
 )
 from convostore.contracts.backend import Change, Damage, Entry, Head, Receipt
 from convostore.contracts.checksum import document_checksum
@@ -134,7 +133,9 @@ def _head(connection: sqlite3.Connection, change: Change) -> StoredHead | None:
     if there is not None:
         return there
     if change.delete and change.only_subject is None and change.expected_revision is None:
-        return salvage_head(row, change.conversation_id)  # deleting it needs nothing that may be wrong
+        salvaged = head_of_damaged(connection, row, change.conversation_id)
+        if salvaged.number:
+            return salvaged  # deleting it needs nothing that may be wrong
     damage = Damage(change.conversation_id, "its head is not what was written")
     raise CorruptDataError(change.conversation_id, [damage])
 

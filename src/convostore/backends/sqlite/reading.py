@@ -26,14 +26,15 @@ from convostore.backends.sqlite.rows import (
     salvage_head,
 )
 from convostore.backends.sqlite.snapshots import TooLarge
-from convostore.contracts.backend import Damage, Entry, Snapshot, Window
+from convostore.contracts.backend import Damage, Entry, Head, Snapshot, Window
 from convostore.contracts.checksum import document_checksum
 from convostore.errors import CorruptDataError
 
-__all__ = ["SELECT_HEAD", "read_conversation", "rows_by_id"]
+__all__ = ["SELECT_HEAD", "head_of_damaged", "read_conversation", "rows_by_id"]
 
 SELECT_HEAD: Final = f"SELECT {HEAD_COLUMNS} FROM conversations INDEXED BY heads_id WHERE conversation_id = ?"  # noqa: S608 - names of our own
 
+_SELECT_NUMBERED: Final = f"SELECT {HEAD_COLUMNS} FROM conversations WHERE number = ?"  # noqa: S608 - names of our own
 small_rows_max: Final = 100
 small_body_bytes_max: Final = 16 * 1024
 
@@ -84,6 +85,18 @@ def read_conversation(
     return _Reading(connection, labels, conversation_id, small).snapshot(window, documents)
 
 
+def head_of_damaged(connection: sqlite3.Connection, row: Row, conversation_id: str) -> StoredHead:
+    """Return what a damaged head still says; of number 0, which has no entries, if the index leads to another conversation.
+
+    SQLite takes the columns that an index has from the index, so a sound row looks damaged when it is not the one the index
+    means. Its entries are then not those that were asked for.
+    """
+    by_number = connection.execute(_SELECT_NUMBERED, row[:1]).fetchone()
+    if by_number is not None and decode_head(by_number) is not None:
+        return StoredHead(0, Head(conversation_id, "", "", 0, 0, None, None, 0, 0, 0))
+    return salvage_head(row, conversation_id)
+
+
 def rows_by_id(
     connection: sqlite3.Connection, number: int, entry_ids: Iterable[str], *, small: bool = False
 ) -> list[Row]:
@@ -118,7 +131,7 @@ class _Reading:
         there = decode_head(row)
         sound = there is not None
         if there is None:
-            there = salvage_head(row, self._conversation_id)
+            there = head_of_damaged(self._connection, row, self._conversation_id)
             self._damaged("its head is not what was written")
         entries = () if window is None or window.limit == 0 else self._entries(there, window, sound)
         kept = {} if documents is not None and not documents else self._documents(there, documents)
@@ -221,7 +234,10 @@ class _Reading:
             raise TooLarge
         top = stamp if window.before is None else min(stamp, window.before - 1)
         keys = sorted(key for (key,) in found if window.after < (key & POSITION_MAX) <= top)
-        return [self._connection.execute(self._statements.one, (key,)).fetchone() for key in keys]
+        rows = [self._connection.execute(self._statements.one, (key,)).fetchone() for key in keys]
+        if None in rows:
+            self._damaged("the index of replaced entries leads to one that is not there")
+        return [row for row in rows if row is not None]
 
     def _named(self, number: int, window: Window) -> list[Row]:
         assert window.entry_ids is not None
