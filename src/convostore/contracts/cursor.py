@@ -7,10 +7,11 @@ Callers treat it as opaque.
 from __future__ import annotations
 
 import base64
+from functools import lru_cache
 from zlib import crc32
 
 import msgspec
-from msgspec import UNSET
+from msgspec import UNSET, UnsetType
 
 from convostore.contracts.backend import HeadQuery
 from convostore.errors import InvalidInput
@@ -48,6 +49,13 @@ def decode(query: HeadQuery, *kinds: type[int] | type[str]) -> list[int | str] |
 
 
 def _digest(query: HeadQuery) -> int:
-    filters = [None if each is UNSET else [each] for each in (query.context, query.subject_id)]
     newest_first = query.newest_first and query.order == "created"
-    return crc32(_to_json([filters, query.prefix, query.order, newest_first]))
+    return _filters_digest(query.context, query.subject_id, query.prefix, query.order, newest_first)
+
+
+@lru_cache(maxsize=1024)
+def _filters_digest(
+    context: str | UnsetType | None, subject_id: str | UnsetType | None, prefix: str, order: str, newest_first: bool
+) -> int:
+    filters = [None if each is UNSET else [each] for each in (context, subject_id)]
+    return crc32(_to_json([filters, prefix, order, newest_first]))

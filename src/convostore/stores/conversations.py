@@ -90,8 +90,8 @@ class Conversations:
 
     async def find_latest(self, context: str, subject_id: str) -> Conversation | None:
         """Return the conversation created last for this context and subject, or None."""
-        check_id(context, "context")
-        check_id(subject_id, "subject id")
+        if None in (context, subject_id):  # which to a query would mean those without one
+            raise InvalidInput("find_latest needs a context and a subject id")
         query = HeadQuery(context=context, subject_id=subject_id, order="created", newest_first=True, limit=1)
         page = await self._backend.scan_heads(query)
         if page.damage:

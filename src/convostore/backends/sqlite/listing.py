@@ -6,13 +6,12 @@ A cursor holds the sort key of the last sound head of its page. Damaged heads on
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Generator, Iterator
-from contextlib import closing
+from functools import lru_cache, partial
 from typing import Final, Literal
 
 from msgspec import UNSET, UnsetType
 
-from convostore.backends.sqlite.rows import HEAD_COLUMNS, Row, StoredHead, decode_head
+from convostore.backends.sqlite.rows import HEAD_COLUMNS, StoredHead, decode_head
 from convostore.backends.sqlite.snapshots import TooLarge
 from convostore.contracts import cursor
 from convostore.contracts.backend import Damage, Head, HeadPage, HeadQuery
@@ -54,24 +53,29 @@ def page_of_heads(connection: sqlite3.Connection, query: HeadQuery, *, small: bo
     """
     heads: list[Head] = []
     damage: list[Damage] = []
-    more = last = None
+    last: StoredHead | None = None
     left = small_bytes_max
-    with closing(_rows(connection, query)) as rows:
-        for row in rows:
-            if len(heads) == query.limit:
-                assert last is not None
-                more = cursor.encode(query, _sort_key(query, last))
-                break
-            there = decode_head(row)
-            if there is None:
-                damage.append(Damage(str(row[1]), "its head is not what was written"))
-                continue
-            heads.append(there.head)
-            last = there
-            left -= head_bytes_about + len(there.fields or b"")
-            if small and left < 0:
-                raise TooLarge
-    return HeadPage(tuple(heads), more, tuple(damage))
+    for statement, values in statements_for(query):
+        # No LIMIT: damaged heads do not count. What is not asked for is not fetched, since SQLite steps row by row; but a
+        # statement that has more to give keeps its snapshot until it is closed.
+        found = connection.execute(statement, values)
+        try:
+            for row in found:
+                if len(heads) == query.limit:
+                    assert last is not None
+                    return HeadPage(tuple(heads), cursor.encode(query, _sort_key(query, last)), tuple(damage))
+                there = decode_head(row)
+                if there is None:
+                    damage.append(Damage(str(row[1]), "its head is not what was written"))
+                    continue
+                heads.append(there.head)
+                last = there
+                left -= head_bytes_about + len(there.fields or b"")
+                if small and left < 0:
+                    raise TooLarge
+        finally:
+            found.close()
+    return HeadPage(tuple(heads), None, tuple(damage))
 
 
 def conversations_with_entry(connection: sqlite3.Connection, entry_id: str) -> tuple[str, ...]:
@@ -79,16 +83,9 @@ def conversations_with_entry(connection: sqlite3.Connection, entry_id: str) -> t
     return tuple(each for (each,) in connection.execute(_SELECT_HOLDERS, (entry_id,)))
 
 
-def _rows(connection: sqlite3.Connection, query: HeadQuery) -> Generator[Row, None, None]:
-    # No LIMIT: damaged heads do not count. What is not asked for is not fetched, since SQLite steps row by row; but a statement
-    # that has more to give keeps its snapshot until it is closed.
-    for statement, values in statements_for(query):
-        with closing(connection.execute(statement, values)) as found:
-            yield from found
-
-
-def statements_for(query: HeadQuery) -> Iterator[tuple[str, list[int | str]]]:
-    """Yield the statements, with their values, that one after the other list what a query asks for."""
+def statements_for(query: HeadQuery) -> list[tuple[str, list[int | str]]]:
+    """Return the statements, with their values, that one after the other list what a query asks for."""
+    statements: list[tuple[str, list[int | str]]] = []
     terms: list[str] = []
     values: list[int | str] = []
     for column in ("context", "subject_id"):
@@ -98,10 +95,12 @@ def statements_for(query: HeadQuery) -> Iterator[tuple[str, list[int | str]]]:
         elif value is not UNSET:
             terms.append(f"{column} = ?")
             values.append(value)
-    begin = _begin(query)
+    filters = (query.context is not UNSET, query.subject_id is not UNSET)
+    statement = partial(_statement, query.order, query.newest_first, filters)
+    begin = None if query.cursor is None else _begin(query)
     if begin and query.order == "updated":
         # The rest of those with the cursor's time is a statement of its own: in one, SQLite would step through all of them.
-        yield _statement(query, [*terms, "updated_at_ms = ?", "number < ?"]), [*values, *begin]
+        statements.append((statement((*terms, "updated_at_ms = ?", "number < ?")), [*values, *begin]))
         begin = begin[:1]
     if begin:
         terms.append("number < ?" if query.order == "created" and query.newest_first else _BEHIND[query.order])
@@ -112,27 +111,27 @@ def statements_for(query: HeadQuery) -> Iterator[tuple[str, list[int | str]]]:
     if query.prefix and (end := _behind_prefix(query.prefix)) is not None:
         terms.append("conversation_id < ?")
         values.append(end)
-    yield _statement(query, terms), values
+    return [*statements, (statement(tuple(terms)), values)]
 
 
-def _statement(query: HeadQuery, terms: list[str]) -> str:
+@lru_cache(maxsize=256)
+def _statement(order: str, newest_first: bool, filters: tuple[bool, bool], terms: tuple[str, ...]) -> str:
     words = [
         f"SELECT {HEAD_COLUMNS} FROM conversations",  # noqa: S608 - names of our own
-        _index(query),
+        _index(order, filters),
         "WHERE" if terms else "",
         " AND ".join(terms),
         "ORDER BY",
-        "number DESC" if query.order == "created" and query.newest_first else _ORDERS[query.order],
+        "number DESC" if order == "created" and newest_first else _ORDERS[order],
     ]
     return " ".join(words)
 
 
-def _index(query: HeadQuery) -> str:
-    filters = (query.context is not UNSET, query.subject_id is not UNSET)
+def _index(order: str, filters: tuple[bool, bool]) -> str:
     suffix = {(False, False): "", (True, False): "_context", (False, True): "_subject", (True, True): "_both"}[filters]
-    if query.order == "created" and not suffix:
+    if order == "created" and not suffix:
         return "NOT INDEXED"  # the table itself is in that order
-    return f"INDEXED BY heads_{query.order}{suffix}"
+    return f"INDEXED BY heads_{order}{suffix}"
 
 
 def _begin(query: HeadQuery) -> list[int | str] | None:
