@@ -25,7 +25,6 @@ from convostore.model.message import Message, ToolCallRecord
 from convostore.model.times import iso_from_ms, ms_from_datetime
 from convostore.opening import Store
 from convostore.testing.appending_suite import AppendingClauses, begin, user
-from convostore.testing.awkward import kept_texts, kept_values
 from convostore.testing.exactness_suite import ExactnessClauses
 from convostore.testing.loading_suite import LoadingClauses
 from convostore.testing.managing_suite import ManagingClauses
@@ -140,10 +139,10 @@ class ConversationSuite(
     async def test_the_wire_is_exact(self, store: Store, samples: Samples) -> None:
         """To the wire and back nothing changes: texts, values, order of keys, absence."""
         conversation_id = await begin(store, samples)
-        given = [user(each, metadata={"text": each}) for each in kept_texts.values()]
+        given = [user(each, metadata={"text": each}) for each in samples.texts.values()]
         given += [
             Message(role="assistant", tool_calls=(ToolCallRecord("t", "c", "success", each, each),))
-            for each in kept_values.values()
+            for each in samples.payloads.values()
         ]
         stored = await store.append_messages(conversation_id, given)
         for each in stored:

@@ -14,7 +14,7 @@ from convostore.ids import Clock
 from convostore.model.message import Message
 from convostore.model.times import datetime_from_ms
 from convostore.opening import Store
-from convostore.testing.awkward import kept_values, refused_ids, refused_values
+from convostore.testing.awkward import refused_ids, refused_values
 from convostore.testing.contract_view import second_store
 from convostore.testing.suite import Samples, Suite, clause
 
@@ -80,8 +80,8 @@ class CreatingClauses(Suite):
     async def test_metadata_is_kept_exactly(self, store: Store, samples: Samples, factory: Callable[[], Any]) -> None:
         """Metadata comes back exactly, also through another handle; in order of keys, down to the sign of zero."""
         async with second_store(store, factory) as other:
-            for name, value in kept_values.items():
-                if name.startswith("a megabyte"):
+            for name, value in samples.payloads.items():
+                if len(repr(value)) > 50_000:
                     continue  # heads hold less than that; see test_metadata_has_a_limit
                 metadata = {"value": value, name: [value]}
                 made = await store.create_conversation(samples.id("context"), samples.id("subject"), metadata=metadata)

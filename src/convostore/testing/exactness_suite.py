@@ -22,7 +22,7 @@ from convostore.model.message import (
 )
 from convostore.opening import Store
 from convostore.testing.appending_suite import begin, contents, user
-from convostore.testing.awkward import kept_texts, kept_values, refused_values
+from convostore.testing.awkward import refused_values
 from convostore.testing.contract_view import second_store
 from convostore.testing.suite import Samples, Suite, clause
 
@@ -36,14 +36,14 @@ class ExactnessClauses(Suite):
     async def test_text_is_kept_exactly(self, store: Store, samples: Samples, factory: Callable[[], Any]) -> None:
         """Every string is kept, lone surrogates, NUL and a megabyte on one line included, and the next append works."""
         conversation_id = await begin(store, samples)
-        for text in kept_texts.values():
+        for text in samples.texts.values():
             await store.append_messages(
                 conversation_id, [user(text, parts=(TextPart(text), ThinkingPart(text, signature=text)))]
             )
         async with second_store(store, factory) as other:
             loaded = await other.load_messages(conversation_id)
-        assert list(kept_texts.values()) == contents(loaded)
-        for text, message in zip(kept_texts.values(), loaded, strict=True):
+        assert list(samples.texts.values()) == contents(loaded)
+        for text, message in zip(samples.texts.values(), loaded, strict=True):
             assert (TextPart(text), ThinkingPart(text, signature=text)) == message.parts
 
     @clause("C4")
@@ -74,7 +74,7 @@ class ExactnessClauses(Suite):
     async def test_values_are_kept_exactly(self, store: Store, samples: Samples, factory: Callable[[], Any]) -> None:
         """Free JSON in calls, parts and metadata comes back exactly: types, order of keys, big integers, signs."""
         conversation_id = await begin(store, samples)
-        for value in kept_values.values():
+        for value in samples.payloads.values():
             await store.append_messages(
                 conversation_id,
                 [
@@ -88,7 +88,7 @@ class ExactnessClauses(Suite):
             )
         async with second_store(store, factory) as other:
             loaded = await other.load_messages(conversation_id)
-        for (name, value), message in zip(kept_values.items(), loaded, strict=True):
+        for (name, value), message in zip(samples.payloads.items(), loaded, strict=True):
             (call,), (result, opaque) = message.tool_calls, message.parts
             assert isinstance(result, ToolResultPart)
             assert isinstance(opaque, OpaquePart)

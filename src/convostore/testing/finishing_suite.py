@@ -20,7 +20,7 @@ from convostore.model.conversation import Conversation
 from convostore.model.message import Message, ToolCallRecord
 from convostore.opening import Store
 from convostore.testing.appending_suite import begin, contents, user
-from convostore.testing.awkward import kept_values, refused_values
+from convostore.testing.awkward import refused_values
 from convostore.testing.contract_view import second_store
 from convostore.testing.suite import Samples, Suite, clause
 
@@ -106,11 +106,11 @@ class FinishingClauses(Suite):
     async def test_any_json_is_an_output(self, store: Store, samples: Samples) -> None:
         """An output of any JSON is kept exactly."""
         conversation_id = await begin(store, samples)
-        await store.append_messages(conversation_id, [pending(*(f"c{n}" for n in range(len(kept_values))))])
-        for n, value in enumerate(kept_values.values()):
+        await store.append_messages(conversation_id, [pending(*(f"c{n}" for n in range(len(samples.payloads))))])
+        for n, value in enumerate(samples.payloads.values()):
             await store.finish_tool_call(conversation_id, f"c{n}", "success", value)
         (loaded,) = await store.load_messages(conversation_id)
-        for (name, value), call in zip(kept_values.items(), loaded.tool_calls, strict=True):
+        for (name, value), call in zip(samples.payloads.items(), loaded.tool_calls, strict=True):
             assert repr(value) == repr(call.output), name
 
     @clause("C8", "B5")

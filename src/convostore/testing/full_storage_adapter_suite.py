@@ -15,7 +15,7 @@ import pytest
 from convostore.contracts.storage_adapter import StorageAdapter
 from convostore.errors import InvalidInput
 from convostore.model.chat_item import ChatConversation, ChatItem
-from convostore.testing.awkward import hostile_ids, kept_texts, kept_values, refused_ids, refused_values
+from convostore.testing.awkward import refused_ids, refused_values
 from convostore.testing.contract_view import ContractView, second_store
 from convostore.testing.storage_adapter_suite import StorageAdapterSuite, chat_items, conversation, message, tool_call
 from convostore.testing.suite import Samples, clause
@@ -117,7 +117,7 @@ class FullStorageAdapterSuite(StorageAdapterSuite):
     @clause("A1", "B8")
     async def test_ids_that_look_alike_are_different(self, store: StorageAdapter, samples: Samples) -> None:
         """Conversations whose ids look alike do not mix."""
-        ids = list(hostile_ids(samples.id()))
+        ids = samples.look_alikes
         for each in ids:
             await store.save_conversation(conversation(each, message(1, each), title=each))
         for each in ids:
@@ -130,7 +130,7 @@ class FullStorageAdapterSuite(StorageAdapterSuite):
         """Awkward texts, ids and values come back exactly, wherever they stand, and the next item is added."""
         items = [
             item
-            for name, value in kept_values.items()
+            for name, value in samples.payloads.items()
             for item in (
                 message(name, value if isinstance(value, str) else "x", timestamp=name, extra=value),
                 tool_call(name, name, "completed", result=value, extra={"v": value}),
@@ -138,7 +138,7 @@ class FullStorageAdapterSuite(StorageAdapterSuite):
                 cast(ChatItem, {"id": name, "type": "other", "value": value}),
             )
         ]
-        items += [message(each, timestamp=each) for each in kept_texts.values()]
+        items += [message(each, timestamp=each) for each in samples.texts.values()]
         await store.save_conversation(conversation(samples.id("c"), *items, title="\ud83d \u2028"))
         assert await store.append_item(samples.id("c"), message("next"))
         async with second_store(store, factory) as other:

@@ -20,7 +20,7 @@ from convostore.model.message import Message
 from convostore.model.todo import TodoSnapshot
 from convostore.opening import Store
 from convostore.testing.appending_suite import begin, contents, user
-from convostore.testing.awkward import hostile_ids, refused_values
+from convostore.testing.awkward import refused_values
 from convostore.testing.contract_view import second_store
 from convostore.testing.finishing_suite import FinishingClauses, must_find, pending
 from convostore.testing.suite import Samples, clause
@@ -101,7 +101,7 @@ class ManagingClauses(FinishingClauses):
     @clause("C8", "B8")
     async def test_list_by_prefix_is_literal(self, store: Store, samples: Samples) -> None:
         """A prefix is compared code point by code point: no wildcards, no folding, no separators."""
-        ids = list(hostile_ids(samples.id()))
+        ids = samples.look_alikes
         for each in ids:
             await store.create_conversation(samples.id("context"), samples.id("subject"), id=each)
         for prefix in (

@@ -12,7 +12,7 @@ import pytest
 from convostore.contracts.session_store import SessionStore
 from convostore.errors import InvalidInput
 from convostore.model.session_message import SessionMessage
-from convostore.testing.awkward import kept_values, refused_values
+from convostore.testing.awkward import refused_values
 from convostore.testing.contract_view import second_store
 from convostore.testing.suite import Samples, Suite, clause
 
@@ -161,7 +161,7 @@ class SavingSessions(Suite):
         """Awkward text and any JSON come back exactly, wherever they stand; the next append works."""
         saved = [
             message
-            for name, value in kept_values.items()
+            for name, value in samples.payloads.items()
             for message in (
                 user_message(value if isinstance(value, str) else "x", extra=value),
                 assistant({"type": "toolCall", "id": name, "name": "look", "arguments": {"v": value}}),

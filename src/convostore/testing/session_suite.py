@@ -18,7 +18,7 @@ from convostore.contracts.session_store import SessionStore
 from convostore.errors import InvalidInput
 from convostore.model.todo import AgentInfo, TodoItem, TodoSnapshot
 from convostore.stores.sessions import create_todo_snapshot, serialize_agent_state
-from convostore.testing.awkward import hostile_ids, kept_texts, refused_ids
+from convostore.testing.awkward import refused_ids
 from convostore.testing.contract_view import ContractView, second_store
 from convostore.testing.session_saving_suite import FilteringSessions, session_messages, user_message
 from convostore.testing.suite import Samples, clause
@@ -62,7 +62,7 @@ class SessionSuite(FilteringSessions):
             snapshots = [
                 first,
                 TodoSnapshot(()),
-                *(TodoSnapshot((TodoItem(t, t),), t) for t in kept_texts.values()),
+                *(TodoSnapshot((TodoItem(t, t),), t) for t in samples.texts.values()),
                 first,
             ]
             for snapshot in snapshots:
@@ -83,7 +83,7 @@ class SessionSuite(FilteringSessions):
                 _info(samples.id("s"), message_count=0, created_at=0, updated_at=-5),
                 *(
                     _info(samples.id("s"), model=each, provider=each, system_prompt=each)
-                    for each in kept_texts.values()
+                    for each in samples.texts.values()
                 ),
             ):
                 await store.save_info(samples.id("s"), info)
@@ -144,7 +144,7 @@ class SessionSuite(FilteringSessions):
     @clause("S3", "B8")
     async def test_list_is_by_code_point_and_literal(self, store: SessionStore, samples: Samples) -> None:
         """Ids that look alike are different sessions; lists are sorted by code point and prefixes have no wildcards."""
-        ids = list(hostile_ids(samples.id()))
+        ids = samples.look_alikes
         for each in ids:
             await store.save_messages(each, [user_message(each)])
         for each in ids:

@@ -22,6 +22,7 @@ from typing import Any, ClassVar, Literal
 import pytest
 
 from convostore.ids import new_id
+from convostore.testing.awkward import hostile_ids, kept_texts, kept_values
 from convostore.testing.workers import opened
 
 __all__ = ["Samples", "Suite", "clause", "clauses_of", "timeout_s"]
@@ -58,6 +59,21 @@ class Samples:
             '{"text":"\u2028 \u05e9\u05dc\u05d5\u05dd"}'.encode(),
             b"x" * 1_000_000,
         )
+
+    @property
+    def texts(self) -> dict[str, str]:
+        """Text, by what is odd about it, that a store must give back exactly."""
+        return kept_texts
+
+    @property
+    def payloads(self) -> dict[str, Any]:
+        """JSON, by what is odd about it, that a store must give back exactly; the texts are among them."""
+        return kept_values
+
+    @property
+    def look_alikes(self) -> list[str]:
+        """Ids that a careless storage takes for one another; a storage that refuses some leaves them out here."""
+        return list(hostile_ids(self.prefix))
 
 
 class Suite:
