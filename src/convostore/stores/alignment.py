@@ -5,71 +5,103 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 from typing import Final
 
-__all__ = ["align"]
+from msgspec import Struct
+
+__all__ = ["Alignment", "align"]
 
 _product_max: Final = 4_000_000
 """Beyond this, elements that differ are paired by place: an exact alignment may take quadratic time."""
 
 
-def align(
-    old: Sequence[bytes], new: Sequence[bytes], old_ids: Sequence[object], new_ids: Sequence[object]
-) -> list[int | None]:
-    """Return, for each element of `new`, the index in `old` of what it is or was, None if it was not there; increasing.
+class Alignment(Struct):
+    """`matches`: for each element of the new list, the index in the old one of what it is or was, None if it is new.
 
-    Elements are equal when their keys are. Between equal ones, a changed element is recognised by its id, else by its
-    place; an id None says nothing.
+    Increasing, but for those in `moved`, which are equal to something that stood elsewhere.
     """
+
+    matches: list[int | None]
+    moved: set[int]
+
+
+def align(
+    old: Sequence[bytes], new: Sequence[bytes], old_ids: Sequence[Hashable], new_ids: Sequence[Hashable]
+) -> Alignment:
+    """Align two lists: equal elements in order, then equal ones anywhere, then those that changed where they stood.
+
+    Elements are equal when their keys are. A changed one is recognised by its id, else by its place between equal ones; an
+    id None says nothing.
+    """
+    alignment = Alignment(_equal(old, new), set())
+    _find_moved(alignment, old, new)
+    _find_changed(alignment, len(old), old_ids, new_ids)
+    return alignment
+
+
+def _equal(old: Sequence[bytes], new: Sequence[bytes]) -> list[int | None]:
     begin = 0
     while begin < min(len(old), len(new)) and old[begin] == new[begin]:
         begin += 1
     end = 0
     while end < min(len(old), len(new)) - begin and old[-1 - end] == new[-1 - end]:
         end += 1
-    matches: list[int | None] = list(range(begin))
-    middle_old, middle_new = range(begin, len(old) - end), range(begin, len(new) - end)
-    for where_old, where_new in _blocks(old, new, middle_old, middle_new):
-        matches += _pair(where_old, where_new, old_ids, new_ids)
-    return matches + list(range(len(old) - end, len(old)))
+    middle_old, middle_new = old[begin : len(old) - end], new[begin : len(new) - end]
+    matches: list[int | None] = [*range(begin), *[None] * len(middle_new), *range(len(old) - end, len(old))]
+    if middle_old and middle_new and len(middle_old) * len(middle_new) <= _product_max:
+        from difflib import SequenceMatcher  # only for lists that were changed in their middle
 
-
-def _blocks(
-    old: Sequence[bytes], new: Sequence[bytes], middle_old: range, middle_new: range
-) -> list[tuple[range, range]]:
-    """Return the blocks of the middle in order; a block of equal elements comes as one pair of ranges an element."""
-    if len(middle_old) * len(middle_new) > _product_max:
-        return [(middle_old, middle_new)]
-    from difflib import SequenceMatcher  # only for lists that were changed in their middle
-
-    matcher = SequenceMatcher(None, [old[i] for i in middle_old], [new[j] for j in middle_new], autojunk=False)
-    blocks = []
-    for tag, i, i_end, j, j_end in matcher.get_opcodes():
-        if tag == "equal":
-            blocks += [(middle_old[k : k + 1], middle_new[j + k - i : j + k - i + 1]) for k in range(i, i_end)]
-        else:
-            blocks.append((middle_old[i:i_end], middle_new[j:j_end]))
-    return blocks
-
-
-def _pair(where_old: range, where_new: range, old_ids: Sequence[object], new_ids: Sequence[object]) -> list[int | None]:
-    """Pair the elements of one block that differ: by id while ids are in the old order, then what is between by place."""
-    by_id: dict[Hashable, int] = {}
-    for i in reversed(where_old):
-        if isinstance(old_ids[i], Hashable) and old_ids[i] is not None:
-            by_id[old_ids[i]] = i
-    matches: list[int | None] = []
-    last = where_old.start - 1
-    for j in where_new:
-        found = by_id.get(new_ids[j]) if isinstance(new_ids[j], Hashable) else None
-        if found is not None and found > last:
-            last = found
-            matches.append(found)
-        else:
-            matches.append(None)
-    if any(each is not None for each in matches) or len(where_old) == 0:
-        return matches
-    known = set(by_id)
-    for k, (i, j) in enumerate(zip(where_old, where_new, strict=False)):
-        # An element with an id of its own that the old list did not have is new, not a changed other one.
-        if new_ids[j] is None or old_ids[i] is None or not known:
-            matches[k] = i
+        for block in SequenceMatcher(None, middle_old, middle_new, autojunk=False).get_matching_blocks():
+            for k in range(block.size):
+                matches[begin + block.b + k] = begin + block.a + k
     return matches
+
+
+def _find_moved(alignment: Alignment, old: Sequence[bytes], new: Sequence[bytes]) -> None:
+    matched = set(alignment.matches)
+    elsewhere: dict[bytes, list[int]] = {}
+    for i in reversed(range(len(old))):
+        if i not in matched:
+            elsewhere.setdefault(old[i], []).append(i)
+    for j, key in enumerate(new):
+        if alignment.matches[j] is None and elsewhere.get(key):
+            alignment.matches[j] = elsewhere[key].pop()
+            alignment.moved.add(j)
+
+
+def _find_changed(
+    alignment: Alignment, old_count: int, old_ids: Sequence[Hashable], new_ids: Sequence[Hashable]
+) -> None:
+    """Pair what is left between two neighbours that stayed: by id while ids are in the old order, else by place."""
+    matches = alignment.matches
+    taken = {i for i in matches if i is not None}
+    stays = [j for j, i in enumerate(matches) if i is not None and j not in alignment.moved]
+    for before, behind in zip([None, *stays], [*stays, None], strict=True):
+        first = 0 if before is None else (matches[before] or 0) + 1
+        last = old_count if behind is None else matches[behind]
+        assert last is not None
+        left_old = [i for i in range(first, last) if i not in taken]
+        between = range(0 if before is None else before + 1, len(matches) if behind is None else behind)
+        left_new = [j for j in between if matches[j] is None]
+        for j, i in _pairs(left_old, left_new, old_ids, new_ids):
+            matches[j] = i
+
+
+def _pairs(
+    left_old: Sequence[int], left_new: Sequence[int], old_ids: Sequence[Hashable], new_ids: Sequence[Hashable]
+) -> list[tuple[int, int]]:
+    by_id: dict[Hashable, int] = {}
+    for i in reversed(left_old):
+        old_id = old_ids[i]
+        if old_id is not None:
+            by_id[old_id] = i
+    pairs = []
+    last = -1
+    for j in left_new:
+        new_id = new_ids[j]
+        found = by_id.get(new_id, -1)
+        if found > last:
+            last = found
+            pairs.append((j, found))
+    if pairs:
+        return pairs
+    # An element with an id of its own that the old list did not have is new, not a changed other one.
+    return [(j, i) for i, j in zip(left_old, left_new, strict=False) if new_ids[j] is None or old_ids[i] is None]

@@ -7,6 +7,7 @@ text, and one tool_call item for each call with its final state; the first of th
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from contextlib import suppress
 from typing import cast
 
@@ -15,6 +16,7 @@ from msgspec import structs
 from convostore.contracts.backend import NewEntry
 from convostore.dialects import chat_item
 from convostore.errors import InvalidInput
+from convostore.model import exact_json
 from convostore.model.chat_item import ChatItem
 from convostore.model.exact_json import JsonObject
 from convostore.model.message import Message, TextPart, ToolCallRecord, ToolResultPart
@@ -43,9 +45,9 @@ class ItemView:
         """Return a new entry that keeps an item."""
         return chat_item.write(cast(ChatItem, value), entry_id=entry_id, now_ms=now_ms)
 
-    def identity(self, value: JsonObject, /) -> object:
-        """Return the item's id, in which 1 and "1" differ."""
-        return type(value.get("id")), value.get("id")
+    def identity(self, value: JsonObject, /) -> Hashable:
+        """Return the item's id as JSON, in which 1 and "1" differ."""
+        return exact_json.encode_checked(value.get("id"))
 
     def edit(self, transcript: Transcript, shown: Projected, value: JsonObject, /) -> Rewriting | None:
         """Return what to rewrite so that `shown` becomes `value`."""

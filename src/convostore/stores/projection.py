@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from typing import Protocol, TypeAlias
 
 from msgspec import Struct
@@ -52,7 +52,7 @@ class View(Protocol):
         """
         ...
 
-    def identity(self, value: JsonObject, /) -> object:
+    def identity(self, value: JsonObject, /) -> Hashable:
         """Return what makes a changed value still the same thing (an id), or None where nothing does."""
         ...
 

@@ -23,7 +23,7 @@ from convostore.model import exact_json
 from convostore.model.exact_json import JsonObject
 from convostore.model.message import Message
 from convostore.model.times import ms_from_datetime
-from convostore.stores.alignment import align
+from convostore.stores.alignment import Alignment, align
 from convostore.stores.projection import Projected, Rewriting, View, key_of
 from convostore.stores.transcript import Transcript, transcribe
 
@@ -119,25 +119,14 @@ class _Draft:
         self._placed: set[int] = set()
         self._unsayable: set[int] = set()
         old_keys = [key_of(each.value) for each in self._shown]
-        self._matches = self._match(old_keys, new_keys)
-        self._moved = self._find_moved(old_keys, new_keys)
+        alignment = self._aligned(old_keys, new_keys)
+        self._matches = alignment.matches
+        self._moved = alignment.moved
         self._equal = {j for j, i in enumerate(self._matches) if i is not None and old_keys[i] == new_keys[j]}
 
-    def _match(self, old_keys: Sequence[bytes], new_keys: Sequence[bytes]) -> list[int | None]:
+    def _aligned(self, old_keys: Sequence[bytes], new_keys: Sequence[bytes]) -> Alignment:
         old_ids = [self._view.identity(each.value) for each in self._shown]
         return align(old_keys, new_keys, old_ids, [self._view.identity(value) for value in self._values])
-
-    def _find_moved(self, old_keys: Sequence[bytes], new_keys: Sequence[bytes]) -> set[int]:
-        """Match what is equal to something that stood elsewhere; return which of the new list that is."""
-        elsewhere: dict[bytes, list[int]] = {}
-        for i in sorted(set(range(len(old_keys))) - set(self._matches), reverse=True):
-            elsewhere.setdefault(old_keys[i], []).append(i)
-        moved: set[int] = set()
-        for j, key in enumerate(new_keys):
-            if self._matches[j] is None and elsewhere.get(key):
-                self._matches[j] = elsewhere[key].pop()
-                moved.add(j)
-        return moved
 
     def plan(self) -> Plan:
         for j, i in enumerate(self._matches):
@@ -272,13 +261,19 @@ class _BlunterDraft(_Draft):
 
 
 class _BluntestDraft(_Draft):
-    """Everything shown goes, and the list is written anew."""
+    """Only what shows the same whatever stands around it is kept; all else is written anew."""
 
-    def _match(self, old_keys: Sequence[bytes], new_keys: Sequence[bytes]) -> list[int | None]:
-        return [None] * len(new_keys)
+    def _aligned(self, old_keys: Sequence[bytes], new_keys: Sequence[bytes]) -> Alignment:
+        alignment = super()._aligned(old_keys, new_keys)
+        for j, i in enumerate(alignment.matches):
+            if i is not None and not (old_keys[i] == new_keys[j] and self._is_plain(self._shown[i].record)):
+                alignment.matches[j] = None
+                alignment.moved.discard(j)
+        return alignment
 
-    def _find_moved(self, old_keys: Sequence[bytes], new_keys: Sequence[bytes]) -> set[int]:
-        return set()
+    def _is_plain(self, index: int) -> bool:
+        message = self._transcript.records[index].message
+        return not message.tool_calls and message.role != "tool" and index not in self._transcript.folded
 
 
 def as_new(entry: Entry) -> NewEntry:

@@ -6,6 +6,7 @@ for each call whose result is in its own record; where a message of its own answ
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from typing import Any, cast
 
 from msgspec import structs
@@ -52,9 +53,10 @@ class SessionView:
         """Return a new entry that keeps a session message."""
         return session.write(cast(SessionMessage, value), entry_id=entry_id, now_ms=now_ms)
 
-    def identity(self, value: JsonObject, /) -> object:
+    def identity(self, value: JsonObject, /) -> Hashable:
         """Return the call that a toolResult answers; other session messages have no id."""
-        return value.get("toolCallId") if value.get("role") == "toolResult" else None
+        call_id = value.get("toolCallId") if value.get("role") == "toolResult" else None
+        return call_id if isinstance(call_id, str) else None
 
     def edit(self, transcript: Transcript, shown: Projected, value: JsonObject, /) -> Rewriting | None:
         """Return what to rewrite so that `shown` becomes `value`."""
