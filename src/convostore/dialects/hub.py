@@ -120,11 +120,17 @@ def read(entry: Entry, conversation_id: str | None = None) -> Message:
         body = _decode_body(entry.body)
     except (msgspec.MsgspecError, UnicodeDecodeError):
         body = _decode_with_surrogates(entry.body)
+    parts: Any = body.parts
+    if parts:
+        parts = tuple([_part_from(each) for each in parts])
+    tool_calls: Any = body.tool_calls
+    if tool_calls:
+        tool_calls = tuple([_call_from(each) for each in tool_calls])
     return Message(
         role=entry.role,  # type: ignore[arg-type]  # written by `write`, so it is one
         content=body.content,
-        parts=tuple([_part_from(each) for each in body.parts]) if body.parts else (),
-        tool_calls=tuple([_call_from(each) for each in body.tool_calls]) if body.tool_calls else (),
+        parts=parts,
+        tool_calls=tool_calls,
         tool_call_id=body.tool_call_id,
         metadata=body.metadata,
         id=entry.entry_id,
@@ -140,12 +146,14 @@ def read_all(entries: Sequence[Entry], conversation_id: str) -> list[Message]:
         CorruptDataError: a body is not one of this dialect.
     """
     messages = []
-    for entry in entries:
-        try:
+    entry = None
+    try:
+        for entry in entries:
             messages.append(read(entry, conversation_id))
-        except ValueError as error:
-            damage = Damage(conversation_id, f"not a {DIALECT} body: {error}", entry.position, entry.entry_id)
-            raise CorruptDataError(conversation_id, [damage]) from error
+    except ValueError as error:
+        assert entry is not None
+        damage = Damage(conversation_id, f"not a {DIALECT} body: {error}", entry.position, entry.entry_id)
+        raise CorruptDataError(conversation_id, [damage]) from error
     return messages
 
 

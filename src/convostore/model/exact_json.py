@@ -10,7 +10,7 @@ carry lone surrogates, hence the check before it and the standard library's json
 from __future__ import annotations
 
 import json
-import math
+from math import isfinite
 from typing import Any, NoReturn, TypeAlias
 
 import msgspec
@@ -92,17 +92,25 @@ def _is_exact(value: Any, depth: int) -> bool:
         if depth == 0:
             return False
         for key, each in value.items():
-            if type(key) is not str or not (type(each) in _LEAVES or _is_exact(each, depth - 1)):
+            if type(key) is not str:
+                return False
+            kind = type(each)
+            if kind in _LEAVES or (kind is float and isfinite(each)):
+                continue
+            if not _is_exact(each, depth - 1):
                 return False
         return True
     if kind is list:
         if depth == 0:
             return False
-        for each in value:  # noqa: SIM110  all() would cost a generator a level
-            if not (type(each) in _LEAVES or _is_exact(each, depth - 1)):
+        for each in value:
+            kind = type(each)
+            if kind in _LEAVES or (kind is float and isfinite(each)):
+                continue
+            if not _is_exact(each, depth - 1):
                 return False
         return True
-    return kind in _LEAVES or (kind is float and math.isfinite(value))
+    return kind in _LEAVES or (kind is float and isfinite(value))
 
 
 def _explain(value: object, path: str, depth: int) -> str:

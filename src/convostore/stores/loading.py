@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from datetime import datetime
 from typing import get_args
 
@@ -20,6 +21,7 @@ from convostore.stores.turns import whole_turns
 __all__ = ["Selection", "check_limit", "load", "messages_in"]
 
 _MARGIN = 8
+_CHUNK = 1000  # messages decoded in one go; a few milliseconds
 
 
 class Selection(Struct, frozen=True, kw_only=True):
@@ -64,7 +66,8 @@ async def load(backend: Backend, conversation_id: str, selection: Selection) -> 
         if excerpt is None:
             return []
         complete = size is None or len(excerpt.entries) < size
-        chosen = [each for each in messages_in(excerpt) if _wanted(each, selection, since_ms)]
+        shown = await _unhurried(excerpt) if len(excerpt.entries) > _CHUNK else messages_in(excerpt)
+        chosen = [each for each in shown if _wanted(each, selection, since_ms)]
         if complete or limit is None or len(chosen) >= limit:
             break
         assert size is not None
@@ -102,6 +105,17 @@ async def _bounds(
         if each not in places:
             raise InvalidInput(f"conversation {conversation_id!r} has no message {each!r} to begin or end at")
     return (places[after] if after is not None else 0), (places[before] if before is not None else None)
+
+
+async def _unhurried(excerpt: Excerpt) -> list[Message]:
+    """Return what `messages_in` returns, letting the event loop's other tasks in between."""
+    if not excerpt.plain:
+        return messages_in(excerpt)
+    messages: list[Message] = []
+    for begin in range(0, len(excerpt.entries), _CHUNK):
+        messages += hub.read_all(excerpt.entries[begin : begin + _CHUNK], excerpt.head.conversation_id)
+        await asyncio.sleep(0)
+    return messages
 
 
 def messages_in(excerpt: Excerpt) -> list[Message]:
