@@ -67,7 +67,7 @@ async def load(backend: Backend, conversation_id: str, selection: Selection) -> 
             return []
         complete = size is None or len(excerpt.entries) < size
         shown = await _unhurried(excerpt) if len(excerpt.entries) > _CHUNK else messages_in(excerpt)
-        chosen = [each for each in shown if _wanted(each, selection, since_ms)]
+        chosen = _chosen(shown, selection, since_ms)
         if complete or limit is None or len(chosen) >= limit:
             break
         assert size is not None
@@ -128,10 +128,11 @@ def messages_in(excerpt: Excerpt) -> list[Message]:
     return [each for each in project(excerpt.transcript()) if each.id in inside]
 
 
-def _wanted(message: Message, selection: Selection, since_ms: int | None) -> bool:
+def _chosen(messages: list[Message], selection: Selection, since_ms: int | None) -> list[Message]:
     if selection.role is not None:
-        if message.role != selection.role:
-            return False
-    elif message.role == "system" and not selection.system:
-        return False
-    return since_ms is None or (message.created_at is not None and ms_from_datetime(message.created_at) >= since_ms)
+        messages = [each for each in messages if each.role == selection.role]
+    elif not selection.system:
+        messages = [each for each in messages if each.role != "system"]
+    if since_ms is not None:
+        messages = [each for each in messages if each.created_at and ms_from_datetime(each.created_at) >= since_ms]
+    return messages
