@@ -15,7 +15,7 @@ import time
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, get_args
 
 import msgspec
 import uuid_utils
@@ -40,6 +40,8 @@ __all__ = ["Floor"]
 
 _CHECKSUM: Final = 1_000_000_000
 _LAST: Final = (1 << 32) - 1
+_ROLES: Final[dict[str, Role]] = {f"message\n{role}\nhub/1": role for role in get_args(Role)}
+_WORDS: Final[dict[Role, str]] = {role: words for words, role in _ROLES.items()}
 
 
 class _Call(Struct, rename="camel"):
@@ -74,18 +76,13 @@ class Floor:
     """One open database."""
 
     def __init__(self, path: Path) -> None:
-        self._connection = sqlite3.connect(path, isolation_level=None)
+        self._connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
         schema.prepare(self._connection)
         self._execute = self._connection.execute
         # What costs or saves time is as in the library; what protects is left at SQLite's defaults.
         self._execute("PRAGMA synchronous = FULL")
         self._execute("PRAGMA wal_autocheckpoint = 2000")
         self._execute("PRAGMA cache_size = -8192")
-        for role in ("system", "user", "assistant", "tool"):
-            if self._execute("SELECT 1 FROM labels WHERE role = ?", (role,)).fetchone() is None:
-                self._execute("INSERT INTO labels (kind, role, dialect) VALUES ('message', ?, 'hub/1')", (role,))
-        self._labels: dict[Role, int] = dict(self._execute("SELECT role, label FROM labels").fetchall())
-        self._roles: dict[int, Role] = {label: role for role, label in self._labels.items()}
 
     def close(self) -> None:
         self._connection.close()
@@ -111,13 +108,12 @@ class Floor:
             "SELECT number, last_stamp, updated_at_ms FROM conversations WHERE conversation_id = ?", (conversation_id,)
         ).fetchone()
         first = (number << 32) + last + 1
-        labels = self._labels
         rows = [
-            (first + index, ids[index], labels[message.role], now, _CHECKSUM, bodies[index])
+            (first + index, ids[index], _WORDS[message.role], now, _CHECKSUM, bodies[index])
             for index, message in enumerate(messages)
         ]
         self._connection.executemany(
-            "INSERT INTO entries (key, entry_id, label, created_at_ms, checksum, body) VALUES (?, ?, ?, ?, ?, ?)", rows
+            "INSERT INTO entries (key, entry_id, words, created_at_ms, checksum, body) VALUES (?, ?, ?, ?, ?, ?)", rows
         )
         execute(
             "UPDATE conversations SET revision = ?, updated_at_ms = ?, entry_count = entry_count + ?, last_stamp = ?"
@@ -133,16 +129,15 @@ class Floor:
             "SELECT number FROM conversations WHERE conversation_id = ?", (conversation_id,)
         ).fetchone()
         low = number << 32
-        columns = "SELECT entry_id, label, created_at_ms, body FROM entries WHERE key BETWEEN ? AND ? ORDER BY key"
+        columns = "SELECT entry_id, words, created_at_ms, body FROM entries WHERE key BETWEEN ? AND ? ORDER BY key"
         if limit is None:
             rows = self._execute(columns, (low, low + _LAST)).fetchall()
         else:
             rows = self._execute(f"{columns} DESC LIMIT ?", (low, low + _LAST, limit)).fetchall()
             rows.reverse()
-        roles = self._roles
         return [
-            _message(_decode(body), entry_id, roles[label], conversation_id, created_at_ms)
-            for entry_id, label, created_at_ms, body in rows
+            _message(_decode(body), entry_id, _ROLES[words], conversation_id, created_at_ms)
+            for entry_id, words, created_at_ms, body in rows
         ]
 
     def find_latest(self, context: str, subject_id: str) -> Conversation | None:

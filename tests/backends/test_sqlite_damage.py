@@ -7,6 +7,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
+from msgspec import structs
 
 from convostore.backends.sqlite import SqliteBackend
 from convostore.contracts.backend import HeadQuery, Snapshot, Window
@@ -46,7 +47,7 @@ async def _report(backend: SqliteBackend) -> Snapshot:
     return snapshot
 
 
-@pytest.mark.parametrize("column", ["stamp", "entry_id", "label", "created_at_ms", "checksum", "body"])
+@pytest.mark.parametrize("column", ["stamp", "entry_id", "words", "created_at_ms", "checksum", "body"])
 @pytest.mark.parametrize("odd", ODD)
 async def test_an_odd_column_of_an_entry_damages_that_entry_only(path: Path, column: str, odd: str) -> None:
     """Whatever is in one column of one entry, that entry is named and the four others read."""
@@ -135,18 +136,49 @@ async def test_a_document_that_lost_its_name_is_missing_and_not_absent(path: Pat
     await backend.aclose()
 
 
-@pytest.mark.parametrize("column", ["kind", "role", "dialect"])
-async def test_a_damaged_label_damages_the_entries_that_have_it(path: Path, column: str) -> None:
-    """Entries whose kind, role and dialect are in doubt are named; entries with another label read."""
+@pytest.mark.parametrize(
+    "words",
+    [
+        "message\nuser",
+        "message\nuser\nsample/1\n",
+        "message\nuser\nsample/2",
+        "message\n\nsample/1",
+        "\n\n",
+        "note\nuser\n",
+    ],
+)
+async def test_damaged_words_damage_the_entry_that_has_them(path: Path, words: str) -> None:
+    """Too few words, too many or others: the entry is named, and those with the same words read, in every conversation."""
     await _fill(path)
-    backend = SqliteBackend(path)
-    await backend.commit(change("c", entry("other", kind="note")))
-    await backend.aclose()
-    raw(path, f"UPDATE labels SET {column} = x'ff' WHERE label = 1")
+    raw(path, "UPDATE entries SET words = ? WHERE key = (2 << 32) + 3", words)
     backend = SqliteBackend(path)
     snapshot = await _report(backend)
-    assert ["other"] == [each.entry_id for each in snapshot.entries]
-    assert 5 == len(snapshot.damage)
+    assert ["e0", "e1", "e3", "e4"] == [each.entry_id for each in snapshot.entries]
+    assert ["e2"] == [each.entry_id for each in snapshot.damage]
+    for name in ("b", "d"):
+        assert 5 == len(await entry_ids(backend, name))
+    await backend.aclose()
+
+
+@pytest.mark.parametrize("number", [9223372036854775807, -9223372036854775808, -1, 0, (1 << 32) + 1, (1 << 31) - 1])
+async def test_a_number_that_is_none_shows_and_deletes_nobody_elses_entries(path: Path, number: int) -> None:
+    """A head with a number that none can have is damage without entries; it can be deleted, and others be created."""
+    await _fill(path)
+    raw(path, "UPDATE conversations SET number = ? WHERE number = 2", number)
+    backend = SqliteBackend(path)
+    for window in (Window(), Window(entry_ids=("e1",)), Window(changed_after=1), Window(limit=2, newest=True)):
+        await refused(CorruptDataError, backend.read("c", window))
+        snapshot = await backend.read("c", structs.replace(window, damaged="report"))
+        assert snapshot is not None
+        assert () == snapshot.entries
+    assert ["b", "d"] == sorted(each.conversation_id for each in (await backend.scan_heads(HeadQuery())).items)
+    await refused(CorruptDataError, backend.commit(change("c", entry("x"))))
+    await backend.commit(creation("new", entry("a")))
+    await backend.commit(change("c", delete=True))
+    assert await backend.read("c") is None
+    for name, ids in {"b": 5, "d": 5, "new": 1}.items():
+        assert ids == len(await entry_ids(backend, name))
+    assert [(4,)] == raw(path, "SELECT number FROM conversations WHERE conversation_id = 'new'")
     await backend.aclose()
 
 

@@ -98,7 +98,6 @@ async def test_the_golden_store_is_what_this_version_writes(path: Path) -> None:
         "SELECT * FROM conversations",
         "SELECT * FROM entries",
         "SELECT * FROM documents",
-        "SELECT * FROM labels",
         "PRAGMA application_id",
     ):
         assert raw(stored, statement) == raw(path, statement)

@@ -148,21 +148,18 @@ async def test_polling_for_changes_reads_no_old_entries(tmp_path: Path, monkeypa
 
 
 async def test_rows_are_as_documented(tmp_path: Path) -> None:
-    """A raw look: key and stamp of a fresh and a replaced entry, one label for both, ids and bodies as they were given."""
+    """A raw look: key and stamp of a fresh and a replaced entry, words a line each, ids and bodies as they were given."""
     backend = SqliteBackend(tmp_path / "s.db")
     await backend.commit(creation("first"))
     await backend.commit(creation("c", entry("a", b"\x00\xff"), entry("b", b"2"), documents={"d": b"\x00"}))
     await backend.commit(change("c", entry("e", role=None), replace=(entry("b", b"3"),)))
     await backend.aclose()
-    rows = raw(tmp_path / "s.db", "SELECT key >> 32, key & 0xffffffff, stamp, entry_id, label, body FROM entries")
+    rows = raw(tmp_path / "s.db", "SELECT key >> 32, key & 0xffffffff, stamp, entry_id, words, body FROM entries")
     assert [
-        (2, 1, None, "a", 1, b"\x00\xff"),
-        (2, 2, 3, "b", 1, b"3"),
-        (2, 4, None, "e", 2, b'{"text":"hello"}'),
+        (2, 1, None, "a", "message\nuser\nsample/1", b"\x00\xff"),
+        (2, 2, 3, "b", "message\nuser\nsample/1", b"3"),
+        (2, 4, None, "e", "message\n\nsample/1", b'{"text":"hello"}'),
     ] == rows
-    assert [(1, "message", "user", "sample/1"), (2, "message", None, "sample/1")] == raw(
-        tmp_path / "s.db", "SELECT * FROM labels"
-    )
     assert [(2, "d", b"\x00")] == raw(tmp_path / "s.db", "SELECT number, name, value FROM documents")
     assert [("wal",)] == raw(tmp_path / "s.db", "PRAGMA journal_mode")
     assert [("ok",)] == raw(tmp_path / "s.db", "PRAGMA integrity_check")

@@ -16,9 +16,15 @@ from convostore.backends.sqlite.connection import Database, Handle
 from convostore.backends.sqlite.reading import SELECT_HEAD
 from convostore.backends.sqlite.rows import decode_head, encode_entry, encode_head
 from convostore.contracts.backend import Entry, Receipt, Window
-from convostore.errors import ConversationNotFoundError, DuplicateEntryError, InvalidInput, UnavailableError
-from convostore.testing.drafts import change, creation, entries_of, entry, entry_ids, refused
-from tests.backends.sqlite_files import listen, raw
+from convostore.errors import (
+    ConversationNotFoundError,
+    DuplicateEntryError,
+    InvalidInput,
+    UnavailableError,
+    UnsupportedError,
+)
+from convostore.testing.drafts import change, creation, entry, entry_ids, refused
+from tests.backends.sqlite_files import listen
 
 
 @pytest.fixture
@@ -36,13 +42,13 @@ async def backend(path: Path) -> AsyncIterator[SqliteBackend]:
 
 @pytest.fixture
 def bomb(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Make the writing of an entry called 'bomb' fail, after the rows before it and its label were written."""
+    """Make the writing of an entry called 'bomb' fail, after the rows before it were written."""
     encode = encode_entry
 
-    def encode_unless_bomb(number: int, each: Entry, label: int) -> Any:
+    def encode_unless_bomb(number: int, each: Entry) -> Any:
         if each.entry_id == "bomb":
             raise ZeroDivisionError("bomb")
-        return encode(number, each, label)
+        return encode(number, each)
 
     monkeypatch.setattr(committing, "encode_entry", encode_unless_bomb)
 
@@ -66,23 +72,6 @@ async def test_only_the_guilty_change_of_a_group_fails(backend: SqliteBackend, p
     assert isinstance(done.pop("bomb"), ZeroDivisionError)
     assert all(isinstance(each, Receipt) and each.applied for each in done.values())
     assert list(done) == await entry_ids(backend, "c")
-
-
-@pytest.mark.usefixtures("bomb")
-@pytest.mark.parametrize("kinds", [("first", "second"), ("second", "first")])
-async def test_a_label_that_was_rolled_back_is_forgotten(
-    backend: SqliteBackend, path: Path, kinds: tuple[str, str]
-) -> None:
-    """The number that a failed change gave to its kind may go to another kind; neither is mistaken for the other."""
-    with pytest.raises(ZeroDivisionError):
-        await backend.commit(change("c", entry("bomb", kind="first")))
-    await backend.commit(change("c", entry("a", kind=kinds[0])))
-    await backend.commit(change("c", entry("b", kind=kinds[1])))
-    fresh = SqliteBackend(path)
-    for each in (backend, fresh):
-        assert [*zip("ab", kinds, strict=True)] == [(e.entry_id, e.kind) for e in await entries_of(each, "c")]
-    await fresh.aclose()
-    assert [*enumerate(kinds, 1)] == raw(path, "SELECT label, kind FROM labels")
 
 
 async def test_refused_changes_disturb_nobody(
@@ -244,11 +233,11 @@ def test_a_handle_comes_back_without_a_transaction(path: Path) -> None:
     handle = Handle(Database(path=str(path), busy_timeout_s=1.0))
     with handle as connection:
         connection.execute("BEGIN IMMEDIATE")
-        connection.execute("DROP TABLE labels")
+        connection.execute("DROP TABLE documents")
     with handle as again:
         assert again is connection
         assert not again.in_transaction
-        assert [] == again.execute("SELECT * FROM labels").fetchall()
+        assert [] == again.execute("SELECT * FROM documents").fetchall()
     handle.close()
 
 
@@ -267,6 +256,19 @@ def test_a_connection_in_doubt_is_opened_anew(path: Path, code: int) -> None:
     with handle as same:
         assert fresh is same
     handle.close()
+
+
+async def test_a_sqlite_without_upsert_is_unsupported(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A SQLite older than 3.24 is refused at the first use, with what is needed, before any file is made; 3.24 will do."""
+    monkeypatch.setattr(sqlite3, "sqlite_version_info", (3, 23, 1))
+    backend = SqliteBackend(path.with_name("new.db"))
+    for call in (backend.read("c"), backend.commit(creation("c"))):
+        error = await refused(UnsupportedError, call)
+        assert "3.24.0 or newer" in str(error)
+    assert not path.with_name("new.db").exists()
+    monkeypatch.setattr(sqlite3, "sqlite_version_info", (3, 24, 0))
+    await backend.commit(creation("c"))
+    await backend.aclose()
 
 
 async def test_threads_are_few_and_end(path: Path) -> None:

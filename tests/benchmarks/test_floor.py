@@ -34,7 +34,7 @@ async def test_the_floor_stores_what_the_library_stores(tmp_path: Path) -> None:
             floor.append(by_hand, turn)
         other = Floor(tmp_path / "store.db")
         for statement in (
-            "SELECT key, stamp, kind, role, dialect, body FROM entries JOIN labels USING (label) ORDER BY key",
+            "SELECT key, stamp, words, body FROM entries ORDER BY key",
             "SELECT number, context, subject_id, entry_count, last_stamp, last_rewrite, fields FROM conversations",
         ):
             expected = other._connection.execute(statement).fetchall()

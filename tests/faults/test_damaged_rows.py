@@ -36,9 +36,8 @@ _CHANGES = {
     " WHEN 'blob' THEN substr({c}, 1, length({c}) - 1) ELSE 78 END",
     "empty": "CASE typeof({c}) WHEN 'blob' THEN x'' ELSE '' END",
 }
-_APART = {("number", "the largest integer")}
-_COLUMNS = {"conversations": 14, "entries": 7, "documents": 3, "labels": 4, "sqlite_sequence": 2}
-_CHANGES_MIN = {"conversations": 130, "entries": 200, "documents": 40, "labels": 60, "sqlite_sequence": 10}
+_COLUMNS = {"conversations": 14, "entries": 7, "documents": 3, "sqlite_sequence": 2}
+_CHANGES_MIN = {"conversations": 130, "entries": 200, "documents": 40, "sqlite_sequence": 10}
 
 
 @pytest.fixture
@@ -81,7 +80,7 @@ async def test_a_changed_value_is_named_and_hides_nothing_else(file: Path, table
             for each in file.parent.iterdir():
                 each.unlink()
             file.write_bytes(clean)
-            if (column, what) not in _APART and _change(file, table, column, row, change):
+            if _change(file, table, column, row, change):
                 changes += 1
                 judged = await _Judgement(file, truth, table, column).wrong()
                 wrong += [f"{table}.{column} of row {row}, {what}: {each}" for each in judged]
@@ -89,16 +88,6 @@ async def test_a_changed_value_is_named_and_hides_nothing_else(file: Path, table
     print(f"{table}: {changes} changes")
     assert [] == wrong
     assert changes >= _CHANGES_MIN[table]
-
-
-@pytest.mark.xfail(reason="reading shifts such a number out of SQLite's range: OverflowError", strict=True)
-async def test_a_head_with_a_number_that_is_none_is_named(file: Path) -> None:
-    """The one change left out above: a number of more than 31 bits belongs to no entry."""
-    await fill(file, messages=1)
-    async with convostore.open(file) as store:
-        truth = {name: await seen(store, name) for name in CONVERSATIONS}
-    assert _change(file, "conversations", "number", 2, _CHANGES["the largest integer"])
-    assert [] == await _Judgement(file, truth, "conversations", "number").wrong()
 
 
 def _rows_of_second(file: Path, table: str) -> list[int]:
@@ -112,12 +101,12 @@ def _rows_of_second(file: Path, table: str) -> list[int]:
 
 
 class _Judgement:
-    """What is wrong with a store of which one value was changed, in the second conversation or in a table that all share."""
+    """What is wrong with a store of which one value was changed, in the second conversation or in the table that all share."""
 
     def __init__(self, file: Path, truth: dict[str, dict[str, Any]], table: str, column: str) -> None:
         self._file = file
         self._truth = truth
-        self._shared = table in ("labels", "sqlite_sequence")
+        self._shared = table == "sqlite_sequence"
         # What is looked up by a value that is not there any more is not found. The listing says that it is damaged.
         self._lost = {"conversation_id": set(VIEWS), "context": {"latest"}, "subject_id": {"latest"}}.get(column, set())
         self._may_pass = table == "sqlite_sequence"  # the numbers in use are looked at too

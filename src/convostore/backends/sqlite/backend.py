@@ -62,7 +62,6 @@ class SqliteBackend:
         self._path = path
         database = Database(path=path, busy_timeout_s=busy_timeout_s, migrations=migrations)
         self._engine = Engine(database, readers)
-        self._labels = self._engine.labels
         # Whoever forgets to close loses neither threads nor files for longer than the object itself.
         weakref.finalize(self, _close_later, self._engine).atexit = False
 
@@ -89,9 +88,7 @@ class SqliteBackend:
         check_read(conversation_id, window, documents)
         names = None if documents is None else tuple(documents)
         return await self._engine.read(
-            lambda connection, small: read_conversation(
-                connection, self._labels, conversation_id, window, names, small=small
-            ),
+            lambda connection, small: read_conversation(connection, conversation_id, window, names, small=small),
             conversation_id,
             one_statement=window is None and names == (),
         )

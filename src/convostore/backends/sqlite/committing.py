@@ -6,13 +6,12 @@ import sqlite3
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from convostore.backends.sqlite.labels import Labels
 from convostore.backends.sqlite.reading import SELECT_HEAD, head_of_damaged, rows_by_id
 from convostore.backends.sqlite.rows import (
     ENTRY_COLUMNS,
     HEAD_COLUMNS,
+    NUMBER_MAX,
     POSITION_MAX,
-    Label,
     Row,
     StoredHead,
     decode_entries,
@@ -34,14 +33,17 @@ _UPDATE_HEAD: Final = (
     " fields = ?, documents = ?, checksum = ? WHERE number = ?"
 )
 _UPDATE_SUBJECT: Final = "UPDATE conversations SET subject_id = ? WHERE number = ?"
+# What can be no number is damage, and must not keep new conversations from getting theirs.
 _NEXT_NUMBER: Final = (
-    "SELECT 1 + max(ifnull((SELECT seq FROM sqlite_sequence WHERE name = 'conversations'), 0),"
-    " ifnull((SELECT max(number) FROM conversations), 0), ifnull((SELECT max(key) >> 32 FROM entries), 0))"
+    "SELECT 1 + max("  # noqa: S608 - numbers of our own
+    "ifnull((SELECT max(seq) FROM sqlite_sequence WHERE name = 'conversations' AND typeof(seq) = 'integer'"
+    f" AND seq <= {NUMBER_MAX}), 0),"
+    f" ifnull((SELECT max(number) FROM conversations WHERE number <= {NUMBER_MAX}), 0),"
+    f" ifnull((SELECT max(key) >> 32 FROM entries WHERE key < {(NUMBER_MAX + 1) << 32}), 0))"
 )
-_number_max: Final = (1 << 31) - 2
 _INSERT_ENTRY: Final = f"INSERT INTO entries ({ENTRY_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?)"  # noqa: S608 - names of our own
 _UPDATE_ENTRY: Final = (
-    "UPDATE entries SET stamp = ?, label = ?, created_at_ms = ?, checksum = ?, body = ? WHERE key = ?"
+    "UPDATE entries SET stamp = ?, words = ?, created_at_ms = ?, checksum = ?, body = ? WHERE key = ?"
 )
 _UPSERT_DOCUMENT: Final = (
     "INSERT INTO documents (number, name, value) VALUES (?, ?, ?)"
@@ -49,7 +51,7 @@ _UPSERT_DOCUMENT: Final = (
 )
 
 
-def apply(connection: sqlite3.Connection, labels: Labels, change: Change, *, hopeful: bool) -> Receipt:
+def apply(connection: sqlite3.Connection, change: Change, *, hopeful: bool) -> Receipt:
     """Do what `Backend.commit` promises, but for the transaction: whoever calls it commits, or rolls back on other errors.
 
     With `hopeful`, ids that are only appended are not looked up first: they are new, or the index of ids will say so.
@@ -76,9 +78,9 @@ def apply(connection: sqlite3.Connection, labels: Labels, change: Change, *, hop
         return verdict.receipt
     if verdict.receipt.head is None:
         assert there is not None
-        _delete(connection, there.number)
+        _delete(connection, there)
     else:
-        _write(connection, labels, there, verdict, verdict.receipt.head, log)
+        _write(connection, there, verdict, verdict.receipt.head, log)
     return verdict.receipt
 
 
@@ -99,17 +101,16 @@ class _Log:
         if not rows:
             return {}
         self.keys = {row[2]: row[0] for row in rows}
-        words = Labels.stored(self._connection)
         try:
-            return {each.entry_id: each for each in decode_entries(rows, words)}
-        except (LookupError, ValueError, TypeError):
-            return {each.entry_id: each for row in rows for each in self._careful(row, words)}
+            return {each.entry_id: each for each in decode_entries(rows)}
+        except (ValueError, TypeError):
+            return {each.entry_id: each for row in rows for each in self._careful(row)}
 
-    def _careful(self, row: Row, words: Mapping[int, Label]) -> list[Entry]:
+    def _careful(self, row: Row) -> list[Entry]:
         """Decode one row; a damaged one can still be removed or replaced, but nothing can be told from its content."""
         try:
-            return decode_entries((row,), words)
-        except (LookupError, ValueError, TypeError):
+            return decode_entries((row,))
+        except (ValueError, TypeError):
             key, stamp, entry_id = row[:3]
             position = key & POSITION_MAX
             if any(each.entry_id == entry_id for each in self._change.append) and entry_id not in self._change.remove:
@@ -134,15 +135,13 @@ def _head(connection: sqlite3.Connection, change: Change) -> StoredHead | None:
         return there
     if change.delete and change.only_subject is None and change.expected_revision is None:
         salvaged = head_of_damaged(connection, row, change.conversation_id)
-        if salvaged.number:
+        if salvaged.number == row[0]:
             return salvaged  # deleting it needs nothing that may be wrong
     damage = Damage(change.conversation_id, "its head is not what was written")
     raise CorruptDataError(change.conversation_id, [damage])
 
 
-def _write(
-    connection: sqlite3.Connection, labels: Labels, there: StoredHead | None, verdict: Verdict, head: Head, log: _Log
-) -> None:
+def _write(connection: sqlite3.Connection, there: StoredHead | None, verdict: Verdict, head: Head, log: _Log) -> None:
     if head.last_stamp > POSITION_MAX:
         raise InvalidInput(
             f"conversation {head.conversation_id!r} has used all {POSITION_MAX} positions; continue in another one"
@@ -156,11 +155,10 @@ def _write(
         keys = [(log.keys[entry_id],) for entry_id in verdict.removed]
         connection.executemany("DELETE FROM entries WHERE key = ?", keys)
     if verdict.replaced:
-        rows = _rows(connection, labels, number, verdict.replaced)
+        rows = [encode_entry(number, each) for each in verdict.replaced]
         connection.executemany(_UPDATE_ENTRY, [(row[1], *row[3:], row[0]) for row in rows])
     if verdict.appended:
-        rows = _rows(connection, labels, number, verdict.appended)
-        connection.executemany(_INSERT_ENTRY, rows)
+        connection.executemany(_INSERT_ENTRY, [encode_entry(number, each) for each in verdict.appended])
     documents = {} if there is None else there.documents
     if verdict.documents:
         documents = _write_documents(connection, number, documents, verdict.documents)
@@ -171,12 +169,6 @@ def _write(
     connection.execute(_UPDATE_HEAD, (row[3], row[5], *row[8:], number))
     if head.subject_id != there.head.subject_id:
         connection.execute(_UPDATE_SUBJECT, (head.subject_id, number))
-
-
-def _rows(connection: sqlite3.Connection, labels: Labels, number: int, entries: Iterable[Entry]) -> list[Row]:
-    return [
-        encode_entry(number, each, labels.give(connection, (each.kind, each.role, each.dialect))) for each in entries
-    ]
 
 
 def _write_documents(
@@ -192,15 +184,16 @@ def _write_documents(
     return checksums
 
 
-def _delete(connection: sqlite3.Connection, number: int) -> None:
-    connection.execute("DELETE FROM entries WHERE key > ? AND key < ?", (number << 32, (number + 1) << 32))
-    connection.execute("DELETE FROM documents WHERE number = ?", (number,))
-    connection.execute("DELETE FROM conversations WHERE number = ?", (number,))
+def _delete(connection: sqlite3.Connection, there: StoredHead) -> None:
+    bounds = (there.base, there.base + POSITION_MAX + 1)
+    connection.execute("DELETE FROM entries WHERE key > ? AND key < ?", bounds)
+    connection.execute("DELETE FROM documents WHERE number = ?", (there.number,))
+    connection.execute("DELETE FROM conversations WHERE number = ?", (there.number,))
 
 
 def _next_number(connection: sqlite3.Connection) -> int:
     (number,) = connection.execute(_NEXT_NUMBER).fetchone()
     assert isinstance(number, int)
-    if number > _number_max:
-        raise InvalidInput(f"this store has used all {_number_max} numbers for conversations; begin another one")
+    if number > NUMBER_MAX:
+        raise InvalidInput(f"this store has used all {NUMBER_MAX} numbers for conversations; begin another one")
     return number

@@ -22,7 +22,7 @@ from msgspec import Struct
 
 from convostore.backends.sqlite.failures import SQLITE_ERRORS, SqliteError, is_busy, translated, unusable
 from convostore.backends.sqlite.schema import MIGRATIONS, Migration, prepare
-from convostore.errors import ClosedError, InvalidInput, StoreError
+from convostore.errors import ClosedError, InvalidInput, StoreError, UnsupportedError
 
 __all__ = ["Database", "Handle", "pause"]
 
@@ -36,6 +36,8 @@ _PRAGMAS: Final = (
     "PRAGMA wal_autocheckpoint = 2000",  # pages; 8 MB
     "PRAGMA journal_size_limit = 67108864",  # a log that a long reader made grow is cut back
 )
+
+_version_min: Final = (3, 24, 0)  # knows ON CONFLICT ... DO UPDATE
 
 _graveyard: list[
     sqlite3.Connection
@@ -63,9 +65,16 @@ class Database(Struct, frozen=True, kw_only=True):
         """Return a connection in autocommit mode to an up-to-date store; `waits` False: later, being locked out fails at once.
 
         Raises:
-            StoreError: what `schema.prepare` lists; UnavailableError when it stays locked for `busy_timeout_s`; InvalidInput
-                when the path is a folder, or in none.
+            StoreError: what `schema.prepare` lists; UnsupportedError when SQLite itself is too old; UnavailableError when the
+                database stays locked for `busy_timeout_s`; InvalidInput when the path is a folder, or in none.
         """
+        if sqlite3.sqlite_version_info < _version_min:
+            needed = ".".join(map(str, _version_min))
+            raise UnsupportedError(
+                f"this Python was built with SQLite {sqlite3.sqlite_version}; convostore needs {needed} or newer, use a Python"
+                " that has it",
+                context={"found": sqlite3.sqlite_version, "needed": needed},
+            )
         deadline = time.monotonic() + self.busy_timeout_s
         attempt = 0
         while True:

@@ -16,7 +16,6 @@ from typing import TypeVar
 from convostore.backends.sqlite import forks
 from convostore.backends.sqlite.connection import Database, Handle
 from convostore.backends.sqlite.failures import SQLITE_ERRORS, is_busy, translated
-from convostore.backends.sqlite.labels import Labels
 from convostore.backends.sqlite.snapshots import TooLarge, in_snapshot
 from convostore.backends.sqlite.threads import Readers, answer
 from convostore.backends.sqlite.writer import Writer
@@ -33,7 +32,6 @@ class Engine:
 
     def __init__(self, database: Database, readers: int) -> None:
         self._database = database
-        self.labels = Labels()
         self._inline = Handle(database, waits=False)
         # There is only one connection to a database in memory, and everyone waits for it.
         self._writing = self._inline if database.path is None else Handle(database, waits=False)
@@ -44,7 +42,7 @@ class Engine:
 
     def _begin(self) -> None:
         self._closing = threading.Lock()
-        self._writer = Writer(self._database, self._writing, self.labels)
+        self._writer = Writer(self._database, self._writing)
         self._readers = Readers(self._reading)
 
     @property

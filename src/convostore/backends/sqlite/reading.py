@@ -12,14 +12,12 @@ from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
 from convostore.backends.sqlite.failures import is_corrupt
-from convostore.backends.sqlite.labels import Labels
 from convostore.backends.sqlite.rows import (
     ENTRY_COLUMNS,
     HEAD_COLUMNS,
     POSITION_MAX,
     Row,
     StoredHead,
-    UnknownLabel,
     decode_entries,
     decode_head,
     salvage_entries,
@@ -69,7 +67,6 @@ _SELECT_DOCUMENT: Final = "SELECT value FROM documents WHERE number = ? AND name
 
 def read_conversation(
     connection: sqlite3.Connection,
-    labels: Labels,
     conversation_id: str,
     window: Window | None,
     documents: Sequence[str] | None,
@@ -82,7 +79,7 @@ def read_conversation(
         TooLarge: `small`, and it would return more than `small_rows_max` entries or a body, or any document, that is large.
         CorruptDataError: something asked for is damaged, and the window does not say "report".
     """
-    return _Reading(connection, labels, conversation_id, small).snapshot(window, documents)
+    return _Reading(connection, conversation_id, small).snapshot(window, documents)
 
 
 def head_of_damaged(connection: sqlite3.Connection, row: Row, conversation_id: str) -> StoredHead:
@@ -116,9 +113,8 @@ def rows_by_id(
 class _Reading:
     """The state of one read: where it reads, and what damage it has met."""
 
-    def __init__(self, connection: sqlite3.Connection, labels: Labels, conversation_id: str, small: bool) -> None:
+    def __init__(self, connection: sqlite3.Connection, conversation_id: str, small: bool) -> None:
         self._connection = connection
-        self._labels = labels
         self._conversation_id = conversation_id
         self._small = small
         self._statements = _SMALL if small else _WHOLE
@@ -158,20 +154,16 @@ class _Reading:
                     )
         if self._small:
             rows = _small_rows(rows)
-        words = self._labels.by_number or self._labels.reload(self._connection)
         try:
-            return tuple(decode_entries(rows, words))
-        except UnknownLabel:
-            words = self._labels.reload(self._connection)
+            return tuple(decode_entries(rows))
         except (ValueError, TypeError):
-            pass
-        entries, damage = salvage_entries(self._conversation_id, rows, words)
+            entries, damage = salvage_entries(self._conversation_id, rows)
         self._damage += damage
         return tuple(entries)
 
     def _range(self, there: StoredHead, after: int, before: int | None, limit: int | None, newest: bool) -> list[Row]:
         """Return the first rows of a range of positions, or with `newest` the last ones, in position order."""
-        base = there.number << 32
+        base = there.base
         low = base + min(after, POSITION_MAX)
         high = base + (POSITION_MAX + 1 if before is None else min(before, POSITION_MAX + 1))
         if self._small:

@@ -1,6 +1,7 @@
 """Rows: heads and entries as columns, and back, each checked against its checksum.
 
-An entry's checksum is the contract's (`convostore.contracts.checksum`), combined with its key and stamp so that a row which
+An entry's kind, role and dialect are one column, a line each; the line of an absent role is empty, and no name holds a line
+break. Its checksum is the contract's (`convostore.contracts.checksum`), combined with its key and stamp so that a row which
 turns up in another place, or with another stamp, is noticed too. A head's is the CRC-32 of its other columns as one msgpack
 array, types included. Both are kept less 2**31, as signed 32-bit numbers, which take one to four bytes. A column of the wrong
 type, NULL or cut short never passes for sound: either it raises here or it changes the checksum.
@@ -9,6 +10,7 @@ type, NULL or cut short never passes for sound: either it raises here or it chan
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
 from typing import Any, Final, TypeAlias
 from zlib import crc32
 
@@ -16,16 +18,15 @@ import msgspec
 from msgspec import Struct
 
 from convostore.contracts.backend import Damage, Entry, Head
-from convostore.contracts.checksum import entry_checksum
+from convostore.contracts.checksum import entry_checksum, words_checksum
 
 __all__ = [
     "ENTRY_COLUMNS",
     "HEAD_COLUMNS",
+    "NUMBER_MAX",
     "POSITION_MAX",
-    "Label",
     "Row",
     "StoredHead",
-    "UnknownLabel",
     "decode_entries",
     "decode_head",
     "encode_entry",
@@ -36,13 +37,14 @@ __all__ = [
 
 Row: TypeAlias = Sequence[Any]
 """A row as sqlite3 gives or takes it."""
-Label: TypeAlias = tuple[str, str | None, str]
-"""Kind, role and dialect."""
 
 POSITION_MAX: Final = (1 << 32) - 1
 """The last position and the last stamp of a conversation: what a key has room for."""
 
-ENTRY_COLUMNS: Final = "key, stamp, entry_id, label, created_at_ms, checksum, body"
+NUMBER_MAX: Final = (1 << 31) - 2
+"""The last number of a conversation."""
+
+ENTRY_COLUMNS: Final = "key, stamp, entry_id, words, created_at_ms, checksum, body"
 HEAD_COLUMNS: Final = (
     "number, conversation_id, born, revision, created_at_ms, updated_at_ms, context, subject_id,"
     " entry_count, last_stamp, last_rewrite, fields, documents, checksum"
@@ -56,10 +58,6 @@ _decode_fields = msgspec.msgpack.Decoder(dict[str, bytes]).decode
 _decode_documents = msgspec.msgpack.Decoder(dict[str, int]).decode
 
 
-class UnknownLabel(LookupError):
-    """A row has a label that is not in the mapping; it may have been added since that was read."""
-
-
 class StoredHead(Struct, frozen=True):
     """A head with its number, its fields as stored, and the checksums of its documents by name."""
 
@@ -68,8 +66,13 @@ class StoredHead(Struct, frozen=True):
     fields: bytes | None = None
     documents: Mapping[str, int] = {}
 
+    @property
+    def base(self) -> int:
+        """What the keys of its entries have in common; 0, which no entry has, when the number is damaged and none at all."""
+        return self.number << 32 if 0 < self.number <= NUMBER_MAX else 0
 
-def encode_entry(number: int, entry: Entry, label: int) -> Row:
+
+def encode_entry(number: int, entry: Entry) -> Row:
     """Return the row of an entry in the order of `ENTRY_COLUMNS`."""
     position, stamp, entry_id, kind, role, dialect, created_at_ms, body = (
         entry.position,
@@ -84,29 +87,49 @@ def encode_entry(number: int, entry: Entry, label: int) -> Row:
     key = number << 32 | position
     place = (key + 3 * stamp + created_at_ms) % _PRIME
     checksum = (entry_checksum(entry_id, kind, role, dialect, created_at_ms, body) ^ place) - _BIAS
-    return key, None if stamp == position else stamp, entry_id, label, created_at_ms, checksum, body
+    return (
+        key,
+        None if stamp == position else stamp,
+        entry_id,
+        _joined(kind, role, dialect),
+        created_at_ms,
+        checksum,
+        body,
+    )
 
 
-def decode_entries(rows: Iterable[Row], labels: Mapping[int, Label]) -> list[Entry]:
+@lru_cache(maxsize=1024)
+def _joined(kind: str, role: str | None, dialect: str) -> str:
+    return f"{kind}\n{role or ''}\n{dialect}"
+
+
+@lru_cache(maxsize=1024)
+def _split(words: object) -> tuple[str, str | None, str, int]:
+    """Return kind, role, dialect, and what the checksum of an entry that has them begins with."""
+    if type(words) is not str:
+        raise TypeError
+    kind, role, dialect = words.split("\n")
+    return kind, role or None, dialect, words_checksum(kind, role or None, dialect)
+
+
+def decode_entries(rows: Iterable[Row]) -> list[Entry]:
     """Return the entries of `rows`, every one of them sound.
 
     Raises:
-        UnknownLabel: `labels` lacks one.
         ValueError, TypeError: some row is damaged; `salvage_entries` says which.
     """
     entries: list[Entry] = []
     append = entries.append
-    for key, stamp, entry_id, label, created_at_ms, checksum, body in rows:
+    for key, stamp, entry_id, words, created_at_ms, checksum, body in rows:
         position = key & POSITION_MAX
         if stamp is None:
             stamp = position
         if type(entry_id) is not str:
             raise TypeError
-        try:
-            kind, role, dialect = labels[label]
-        except KeyError:
-            raise UnknownLabel from None
-        found = entry_checksum(entry_id, kind, role, dialect, created_at_ms, body)
+        kind, role, dialect, begin = _split(words)
+        found = crc32(
+            body, crc32(f"{entry_id}\0{created_at_ms}".encode(), begin)
+        )  # `entry_checksum`, without the calls
         # The sum also rejects what is no integer: the checksum alone cannot tell 1 from '1'.
         if found ^ (key + 3 * stamp + created_at_ms) % _PRIME != checksum + _BIAS:
             raise ValueError
@@ -114,23 +137,17 @@ def decode_entries(rows: Iterable[Row], labels: Mapping[int, Label]) -> list[Ent
     return entries
 
 
-def salvage_entries(
-    conversation_id: str, rows: Iterable[Row], labels: Mapping[int, Label]
-) -> tuple[list[Entry], list[Damage]]:
+def salvage_entries(conversation_id: str, rows: Iterable[Row]) -> tuple[list[Entry], list[Damage]]:
     """Return the sound entries of `rows`, and what is wrong with each of the others."""
     entries: list[Entry] = []
     damage: list[Damage] = []
     for row in rows:
         try:
-            entries += decode_entries((row,), labels)
+            entries += decode_entries((row,))
         except (ValueError, TypeError):
-            what = "it is not what was written"
-        except UnknownLabel:
-            what = f"its label {row[3]!r} is not there, so its kind, role and dialect are unknown"
-        else:
-            continue
-        entry_id = row[2] if type(row[2]) is str else None
-        damage.append(Damage(conversation_id, what, row[0] & POSITION_MAX, entry_id))
+            entry_id = row[2] if type(row[2]) is str else None
+            position = row[0] & POSITION_MAX
+            damage.append(Damage(conversation_id, "it is not what was written", position, entry_id))
     return entries, damage
 
 

@@ -3,8 +3,7 @@
 Three tables hold everything. ``conversations`` has one row per head. ``entries`` has one row per entry under the key
 ``number << 32 | position``, so a conversation's log lies together in position order and its end is found without reading
 the rest; a plain rowid table, because WITHOUT ROWID keeps bodies in the inner pages too and grows by two thirds. ``documents``
-has one row per document. ``labels`` gives each combination of kind, role and dialect a small number. Every row carries, or
-has in its head, a checksum (`convostore.backends.sqlite.rows`).
+has one row per document. Every row carries, or has in its head, a checksum (`convostore.backends.sqlite.rows`).
 
 `PRAGMA application_id` says that a database is ours, `PRAGMA user_version` which migrations it has seen. Migrations are never
 edited once released: `tests/stored` keeps a store of every version.
@@ -64,7 +63,7 @@ _VERSION_1: Migration = (
         key INTEGER PRIMARY KEY,  -- number << 32 | position
         stamp INTEGER,            -- NULL: the position
         entry_id TEXT,
-        label INTEGER,
+        words TEXT,               -- kind, role and dialect, a line each
         created_at_ms INTEGER,
         checksum INTEGER,
         body BLOB
@@ -74,8 +73,6 @@ _VERSION_1: Migration = (
     "CREATE INDEX entries_changed ON entries (key >> 32, stamp) WHERE stamp IS NOT NULL",
     "CREATE TABLE documents (number INTEGER, name TEXT, value BLOB)",
     "CREATE UNIQUE INDEX documents_name ON documents (number, name)",
-    "CREATE TABLE labels (label INTEGER PRIMARY KEY, kind TEXT, role TEXT, dialect TEXT)",
-    "CREATE INDEX labels_words ON labels (kind, role, dialect)",
 )
 
 MIGRATIONS: Final[tuple[Migration, ...]] = (_VERSION_1,)

@@ -21,7 +21,6 @@ from typing import Final, TypeAlias
 from convostore.backends.sqlite.committing import apply
 from convostore.backends.sqlite.connection import Database, Handle, pause
 from convostore.backends.sqlite.failures import SQLITE_ERRORS, is_busy, translated
-from convostore.backends.sqlite.labels import Labels
 from convostore.backends.sqlite.schema import check_version
 from convostore.backends.sqlite.snapshots import lenient
 from convostore.backends.sqlite.threads import answer
@@ -39,10 +38,9 @@ group_bytes_max: Final = 8 * 1024 * 1024  # besides the first change
 class Writer:
     """The thread that writes to one database, and the queue in front of it."""
 
-    def __init__(self, database: Database, handle: Handle, labels: Labels) -> None:
+    def __init__(self, database: Database, handle: Handle) -> None:
         self._database = database
         self._handle = handle
-        self._labels = labels
         self._queue: SimpleQueue[_Job | None] = SimpleQueue()
         self._gate = threading.Lock()
         self._thread: threading.Thread | None = None
@@ -158,17 +156,12 @@ class Writer:
         self, connection: sqlite3.Connection, changes: list[Change], hopeful: bool
     ) -> list[Receipt | Exception]:
         outcomes: list[Receipt | Exception] = []
-        try:
-            for change in changes:
-                try:
-                    outcomes.append(apply(connection, self._labels, change, hopeful=hopeful))
-                except StoreError as refusal:
-                    outcomes.append(refusal.with_traceback(None))
-            connection.execute("COMMIT")
-        except BaseException:
-            self._labels.rolled_back()  # the handle rolls the transaction back
-            raise
-        self._labels.committed()
+        for change in changes:
+            try:
+                outcomes.append(apply(connection, change, hopeful=hopeful))
+            except StoreError as refusal:
+                outcomes.append(refusal.with_traceback(None))
+        connection.execute("COMMIT")
         return outcomes
 
 
