@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
+import threading
 import time
 from itertools import count
 from pathlib import Path
+from queue import SimpleQueue
 
 import convostore
 from benchmarks.filling import append_many
@@ -23,11 +26,13 @@ async def measure_one_writer(setting: Setting) -> list[Line]:
     """Append turns to one conversation, by the library and by hand, each to a database of its own."""
     structured = await _one_writer(setting, "structured")
     text = await _one_writer(setting, "text")
+    thread = await _from_a_thread(setting)
     return [
         Line(
             what="append a turn, one writer, fsynced", measured=structured.median, spread=structured, must=1.6, aim=1.3
         ),
         Line(what="  the same, tool result as plain text", measured=text.median, spread=text),
+        Line(what="  the floor's own append, awaited from a thread", measured=thread.median, spread=thread),
     ]
 
 
@@ -51,6 +56,46 @@ async def _one_writer(setting: Setting, result: Result) -> Spread:
 
         medians = await take_turns(append, append_by_hand, rounds=rounds, samples=_SAMPLES)
     floor.close()
+    return spread_of(*medians)
+
+
+async def _from_a_thread(setting: Setting) -> Spread:
+    """Compare the floor with itself in a thread, as an event loop would have it: what no library can do without."""
+    rounds = setting.rounds(30)
+    material = turns(_SAMPLES * (rounds + rounds // 4 + 2))
+    floor = Floor(setting.folder / "thread-floor.db")
+    by_hand = floor.create("bench", "subject")
+    threaded = Floor(setting.folder / "thread.db")
+    handed_over = threaded.create("bench", "subject")
+    jobs: SimpleQueue[tuple[asyncio.Future[list[str]], Turn] | None] = SimpleQueue()
+    loop = asyncio.get_running_loop()
+
+    def work() -> None:
+        while (job := jobs.get()) is not None:
+            future, turn = job
+            loop.call_soon_threadsafe(future.set_result, threaded.append(handed_over, turn))
+
+    async def append_in_thread(number: int) -> float:
+        start = time.perf_counter()
+        future: asyncio.Future[list[str]] = loop.create_future()
+        jobs.put((future, material[number]))
+        await future
+        return time.perf_counter() - start
+
+    async def append_by_hand(number: int) -> float:
+        start = time.perf_counter()
+        floor.append(by_hand, material[number])
+        return time.perf_counter() - start
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    try:
+        medians = await take_turns(append_in_thread, append_by_hand, rounds=rounds, samples=_SAMPLES)
+    finally:
+        jobs.put(None)
+        thread.join()
+        threaded.close()
+        floor.close()
     return spread_of(*medians)
 
 
