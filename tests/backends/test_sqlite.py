@@ -11,7 +11,9 @@ import pytest
 
 from convostore.backends.sqlite import SqliteBackend
 from convostore.backends.sqlite.schema import MIGRATIONS
+from convostore.contracts.backend import Backend
 from convostore.testing.backend_suite import BackendSuite, Damager
+from tests.backends.sqlite_files import lose_keys
 
 DAMAGE = {
     "entry": "UPDATE entries SET body = body || x'00' WHERE entry_id = :name AND key >> 32 = "
@@ -47,6 +49,14 @@ class TestSqliteFile(BackendSuite):
             assert 1 == changed
 
         return damage
+
+    @pytest.fixture
+    def structural_damage(self, path: Path) -> Callable[[Backend], None]:
+        def structural_damage(backend: Backend) -> None:
+            with closing(sqlite3.connect(path, isolation_level=None)) as raw:
+                lose_keys(raw, "heads_created_context")
+
+        return structural_damage
 
     @pytest.fixture
     def outage(self, path: Path) -> Callable[[], AbstractContextManager[object]]:
@@ -85,6 +95,15 @@ class TestSqliteInMemory(BackendSuite):
     @pytest.fixture
     def factory(self) -> Callable[[], SqliteBackend]:
         return partial(SqliteBackend, None)
+
+    @pytest.fixture
+    def structural_damage(self) -> Callable[[Backend], None]:
+        def structural_damage(backend: Backend) -> None:
+            assert isinstance(backend, SqliteBackend)
+            with backend._engine._inline as connection:
+                lose_keys(connection, "heads_created_context")
+
+        return structural_damage
 
     @pytest.fixture
     def process_factory(self) -> Callable[[], SqliteBackend]:

@@ -13,7 +13,7 @@ from convostore.backends.sqlite import SqliteBackend
 from convostore.contracts.backend import HeadQuery, Snapshot, Window
 from convostore.errors import ConversationNotFoundError, CorruptDataError, StoreError
 from convostore.testing.drafts import change, creation, entry, entry_ids, refused, walk
-from tests.backends.sqlite_files import raw
+from tests.backends.sqlite_files import lose_keys, raw
 
 ODD = ["NULL", "x'ff00'", "'\u05d0'", "CAST(x'ff' AS TEXT)", "1.5", "-1", "9223372036854775807", "''", "x''", "0"]
 REPORT = Window(damaged="report")
@@ -352,6 +352,42 @@ async def test_a_lost_table_is_damage(path: Path) -> None:
     backend = SqliteBackend(path)
     await refused(CorruptDataError, backend.read("c", Window()))
     await refused(CorruptDataError, backend.commit(change("c", entry("x"))))
+    await backend.aclose()
+
+
+async def test_a_self_check_names_an_index_that_lost_its_keys(path: Path) -> None:
+    """What every read takes for absence, or does not see at all, is found by SQLite's own check; a sound store is sound."""
+    await _fill(path)
+    backend = SqliteBackend(path)
+    assert () == await backend.self_check()
+    with closing(sqlite3.connect(path, isolation_level=None)) as made:
+        lose_keys(made, "heads_id")
+    found = await backend.self_check()
+    assert "wrong # of entries in index heads_id" in found
+    assert any("row 1 missing from index heads_id" in each for each in found)
+    await backend.aclose()
+
+
+async def test_a_self_check_names_an_index_that_is_gone(path: Path) -> None:
+    """An index or a table of this schema that the store does not have is missing, whether or not SQLite misses it."""
+    await _fill(path)
+    raw(path, "DROP INDEX heads_updated_both")
+    raw(path, "DROP TABLE documents")
+    backend = SqliteBackend(path)
+    expected = (
+        "the index documents_name is missing",
+        "the index heads_updated_both is missing",
+        "the table documents is missing",
+    )
+    assert expected == await backend.self_check()
+    await backend.aclose()
+
+
+async def test_a_self_check_of_what_is_no_database_is_refused(path: Path) -> None:
+    """A file that SQLite cannot look through is CorruptDataError, not a finding and not soundness."""
+    path.write_bytes(b"no database" * 1000)
+    backend = SqliteBackend(path)
+    await refused(CorruptDataError, backend.self_check())
     await backend.aclose()
 
 

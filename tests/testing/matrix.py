@@ -19,7 +19,12 @@ _walk = settings(short_walk, max_examples=6, phases=(Phase.generate,), derandomi
 
 
 def _fixtures(backend: type[MemoryBackend]) -> Mapping[str, Any]:
-    given: dict[str, Any] = {"samples": Samples(), "walk_settings": _walk, "process_factory": None}
+    given: dict[str, Any] = {
+        "samples": Samples(),
+        "walk_settings": _walk,
+        "process_factory": None,
+        "structural_damage": lambda backend: None,
+    }
     if issubclass(backend, DiskBackend):
         disk = Disk()
         return given | {

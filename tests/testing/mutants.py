@@ -487,6 +487,17 @@ class DeclaresWhatItLacks(MemoryBackend):
         return frozenset({"find_entry", "watch"})
 
 
+class FindsNothingWrong(MemoryBackend):
+    """A self-check is declared and looks at nothing."""
+
+    @property
+    def capabilities(self) -> frozenset[Capability]:
+        return frozenset({"find_entry", "self_check"})
+
+    async def self_check(self) -> tuple[str, ...]:
+        return ()
+
+
 class LeaksAThreadPerCall(MemoryBackend):
     """A thread is started for each call and waits for work that never comes."""
 

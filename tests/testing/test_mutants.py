@@ -28,6 +28,7 @@ FOUND_BY: dict[type[MemoryBackend], str] = {
     mutants.DropsTheLastOfABatch: "B1 B5",
     mutants.ErrorsThatDoNotTravel: "E1",
     mutants.FiltersAfterPaging: "B10",
+    mutants.FindsNothingWrong: "B12",
     mutants.FindsTheDeleted: "B9",
     mutants.FirstForLast: "B3",
     mutants.FoldsCase: "B8",

@@ -63,12 +63,13 @@ __all__ = [
     "HeadQuery",
     "NewEntry",
     "Receipt",
+    "SelfChecking",
     "Snapshot",
     "Watching",
     "Window",
 ]
 
-Capability: TypeAlias = Literal["durable", "multi_process", "indexed", "watch", "find_entry", "search"]
+Capability: TypeAlias = Literal["durable", "multi_process", "indexed", "watch", "find_entry", "search", "self_check"]
 
 
 class NewEntry(Struct, frozen=True, kw_only=True):
@@ -191,7 +192,10 @@ class Window(Struct, frozen=True, kw_only=True):
 
 
 class Damage(Struct, frozen=True):
-    """One record that is not what was written. `position` and `entry_id` are None where it is not an entry."""
+    """One record that is not what was written. `position` and `entry_id` are None where it is not an entry.
+
+    `conversation_id` is "" where it is no conversation's, but the storage's own structure.
+    """
 
     conversation_id: str
     what: str
@@ -305,4 +309,20 @@ class FindingEntries(Backend, Protocol):
 
     async def find_entry(self, entry_id: str, /) -> tuple[str, ...]:
         """Return the ids of the conversations that hold an entry of this id, sorted; () when none does."""
+        ...
+
+
+@runtime_checkable
+class SelfChecking(Backend, Protocol):
+    """The capability `self_check`."""
+
+    async def self_check(self) -> tuple[str, ...]:
+        """Return what the storage itself finds wrong with its structure, in its own words; () when nothing is.
+
+        Records are checked by every read. This is for what no read can see, such as an index that does not lead to a record
+        that is there; a storage may end after a number of findings. Nothing is changed. Cost: all that is stored.
+
+        Raises:
+            CorruptDataError: it is too damaged to be looked through.
+        """
         ...

@@ -1,7 +1,8 @@
 """The published suite of the backend contract: every clause B1 to B17 and E1 to E3, on any backend.
 
 Subclass it, define `factory`, run pytest. A backend that declares `multi_process` also defines `process_factory`; one that
-declares `durable` also `damage`, `outage` and `newer`, because what these clauses say cannot be tried from outside.
+declares `durable` also `damage`, `outage` and `newer`, one that declares `self_check` also `structural_damage`, because what
+these clauses say cannot be tried from outside.
 A missing one fails the tests that need it, it does not skip them: a declared capability is a tested capability.
 """
 

@@ -1,4 +1,4 @@
-"""The backend: the contract's four methods, and `find_entry`, on one SQLite database."""
+"""The backend: the contract's four methods, `find_entry` and `self_check`, on one SQLite database."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 from msgspec import structs
 
+from convostore.backends.sqlite.checking import findings
 from convostore.backends.sqlite.connection import Database
 from convostore.backends.sqlite.engine import Engine
 from convostore.backends.sqlite.listing import conversations_with_entry, is_one_statement, page_of_heads
@@ -21,7 +22,7 @@ from convostore.ids import check_id
 
 __all__ = ["SqliteBackend"]
 
-_IN_MEMORY: frozenset[Capability] = frozenset({"indexed", "find_entry"})
+_IN_MEMORY: frozenset[Capability] = frozenset({"indexed", "find_entry", "self_check"})
 _IN_A_FILE: frozenset[Capability] = _IN_MEMORY | {"durable", "multi_process"}
 
 
@@ -61,6 +62,7 @@ class SqliteBackend:
             path = os.path.abspath(path)
         self._path = path
         database = Database(path=path, busy_timeout_s=busy_timeout_s, migrations=migrations)
+        self._migrations = migrations
         self._engine = Engine(database, readers)
         # Whoever forgets to close loses neither threads nor files for longer than the object itself.
         weakref.finalize(self, _close_later, self._engine).atexit = False
@@ -70,7 +72,7 @@ class SqliteBackend:
 
     @property
     def capabilities(self) -> frozenset[Capability]:
-        """`indexed` and `find_entry`; in a file `durable` and `multi_process` too."""
+        """`indexed`, `find_entry` and `self_check`; in a file `durable` and `multi_process` too."""
         return _IN_MEMORY if self._path is None else _IN_A_FILE
 
     async def commit(self, change: Change, /) -> Receipt:
@@ -107,6 +109,16 @@ class SqliteBackend:
         return await self._engine.read(
             lambda connection, small: conversations_with_entry(connection, entry_id), small=False
         )
+
+    async def self_check(self) -> tuple[str, ...]:
+        """Return what SQLite's integrity check finds, a hundred findings at most, and which tables and indexes are missing.
+
+        () when nothing is. Cost: the whole database is read, in a thread; nobody waits for it but in memory.
+
+        Raises:
+            CorruptDataError: it is too damaged for SQLite to look through it.
+        """
+        return await self._engine.read(lambda connection, small: findings(connection, self._migrations), small=False)
 
     async def aclose(self) -> None:
         """Finish what was accepted and free every handle; see the contract."""

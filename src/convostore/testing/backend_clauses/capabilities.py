@@ -31,13 +31,13 @@ class CapabilityClauses(Suite):
 
     @clause("E1")
     async def test_what_is_not_declared_is_not_there(self, backend: Backend) -> None:
-        """Without `find_entry`, `watch` or `search` there is no such method, or it raises UnsupportedError."""
-        for name in ("find_entry", "watch", "search"):
+        """Without `find_entry`, `watch`, `search` or `self_check` there is no such method, or it raises UnsupportedError."""
+        for name, *arguments in (("find_entry", "x"), ("watch", "x"), ("search", "x"), ("self_check",)):
             if name in backend.capabilities:
                 assert callable(getattr(backend, name, None)), f"{name} is declared and not there"
             elif hasattr(backend, name):
                 with pytest.raises(UnsupportedError):
-                    await _used(getattr(backend, name), "x")
+                    await _used(getattr(backend, name), *arguments)
 
     @clause("B9", "B8")
     async def test_find_entry_names_the_conversations_that_hold_it(
@@ -83,9 +83,9 @@ class CapabilityClauses(Suite):
         await changes.aclose()  # type: ignore[attr-defined]  # an async generator, as the protocol's callers may rely on
 
 
-async def _used(method: Callable[..., Any], argument: str) -> None:
+async def _used(method: Callable[..., Any], *arguments: str) -> None:
     """Call a method, await what it returns, or begin to iterate over it."""
-    made = method(argument)
+    made = method(*arguments)
     if hasattr(made, "__anext__"):
         await anext(made)
     else:

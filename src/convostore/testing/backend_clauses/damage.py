@@ -8,7 +8,7 @@ from typing import Literal, Protocol
 
 import pytest
 
-from convostore.contracts.backend import Backend, HeadQuery, Window
+from convostore.contracts.backend import Backend, HeadQuery, SelfChecking, Window
 from convostore.errors import CorruptDataError, StoreError, UnavailableError
 from convostore.testing.drafts import census, change, creation, entry, entry_ids
 from convostore.testing.suite import Samples, Suite, clause
@@ -30,6 +30,14 @@ class DamageClauses(Suite):
     @pytest.fixture
     def damage(self) -> Damager | None:
         """Return what damages a stored record of this test's storage; a backend that declares `durable` must provide it."""
+        return None
+
+    @pytest.fixture
+    def structural_damage(self) -> Callable[[Backend], object] | None:
+        """Return what damages the structure, an index say, but no record, of the storage that a handle is open on.
+
+        A backend that declares `self_check` must provide it.
+        """
         return None
 
     @pytest.fixture
@@ -150,6 +158,30 @@ class DamageClauses(Suite):
         with pytest.raises(CorruptDataError):
             await backend.read(mine, Window())
 
+    @clause("B12", needs_fresh=True)
+    async def test_a_self_check_finds_nothing_wrong_with_what_is_sound(
+        self, backend: Backend, samples: Samples
+    ) -> None:
+        """With `self_check`: no findings in an empty storage, nor after entries came, were replaced and went."""
+        checked = _self_checking(backend)
+        assert () == await checked.self_check()
+        await _some_of_everything(backend, samples)
+        assert () == await checked.self_check()
+
+    @clause("B12", needs_fresh=True)
+    async def test_a_self_check_finds_damage_of_the_structure(
+        self, backend: Backend, samples: Samples, structural_damage: Callable[[Backend], object] | None
+    ) -> None:
+        """With `self_check`: what is wrong is said in words, and again the next time, since looking mends nothing."""
+        checked = _self_checking(backend)
+        assert structural_damage is not None, "self_check is declared: define the fixture structural_damage"
+        await _some_of_everything(backend, samples)
+        structural_damage(backend)
+        found = await checked.self_check()
+        assert found
+        assert all(type(each) is str and each for each in found)
+        assert found == await checked.self_check()
+
     @clause("E2", "E3", needs_fresh=True)
     async def test_an_outage_is_unavailable_and_not_absence(
         self, backend: Backend, samples: Samples, outage: Callable[[], AbstractContextManager[object]] | None
@@ -183,6 +215,20 @@ def _required(damage: Damager | None, backend: Backend) -> Damager:
         assert "durable" not in backend.capabilities, "durable is declared: define the fixture damage"
         pytest.skip("not declared: durable, and no damage to try it with")
     return damage
+
+
+def _self_checking(backend: Backend) -> SelfChecking:
+    if "self_check" not in backend.capabilities:
+        pytest.skip("not declared: self_check")
+    assert isinstance(backend, SelfChecking)
+    return backend
+
+
+async def _some_of_everything(backend: Backend, samples: Samples) -> None:
+    for name in ("c", "gone"):
+        await backend.commit(creation(samples.id(name), entry("a"), entry("b"), documents={"d": b"1"}))
+        await backend.commit(change(samples.id(name), entry("e"), replace=(entry("a", b"new"),), remove=("b",)))
+    await backend.commit(change(samples.id("gone"), delete=True))
 
 
 async def _ten(backend: Backend, samples: Samples, damager: Damager) -> list[int]:
