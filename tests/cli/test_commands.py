@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import io
 import json
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +15,7 @@ from typer.testing import CliRunner, Result
 from convostore.cli import conversation
 from convostore.cli.application import app
 from convostore.cli.exits import Exit
+from tests.backends.sqlite_files import lose_keys
 
 TRANSCRIPTS = Path(__file__).parents[2] / "examples" / "transcripts"
 AIRLINE = str(TRANSCRIPTS / "taubench-gpt4o-airline-12.jsonl")
@@ -200,6 +203,15 @@ def test_verify_and_salvage_name_damage() -> None:
     exported = run_json("export", "-o", "x", "--salvage", code=Exit.DAMAGED)
     assert (2, 1) == (exported["entries"], len(exported["damage"]))
     assert "damaged in the source" in run("copy", "sqlite:///chats.db", "memory://", code=Exit.REFUSED).stderr
+
+
+def test_verify_names_damage_of_the_storage_itself() -> None:
+    """An index that lost its keys is exit code 4 too, and is said to be no conversation's."""
+    imported("hello")
+    with closing(sqlite3.connect("chats.db", isolation_level=None)) as database:
+        lose_keys(database, "heads_created_both")
+    assert "the storage itself: row 1 missing from index heads_created_both" in run("verify", code=Exit.DAMAGED).stdout
+    assert {""} == {each["conversation_id"] for each in run_json("verify", code=Exit.DAMAGED)["damage"]}
 
 
 def _damage(file: str, old: bytes, new: bytes) -> None:

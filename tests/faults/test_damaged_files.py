@@ -78,17 +78,8 @@ async def _flip(file: Path, data: bytes, truth: dict[str, dict[str, Any]], seed:
             damage = [str(error)]
     assert bytes(changed) == file.read_bytes(), f"seed {seed}: reading changed the file"
     # An index that lost a key says that nothing is there, and only a look at the whole file can tell.
-    if "absent" in words and not damage:
-        assert not _is_sound(file), f"seed {seed}, bytes {places}: something is taken for absent"
+    assert damage or "absent" not in words, f"seed {seed}, bytes {places}: something is taken for absent"
     return words
-
-
-def _is_sound(file: Path) -> bool:
-    try:
-        with closing(sqlite3.connect(file)) as database:
-            return [("ok",)] == database.execute("PRAGMA integrity_check").fetchall()
-    except sqlite3.Error:
-        return False
 
 
 async def test_flipped_bytes_are_never_a_wrong_answer(file: Path) -> None:

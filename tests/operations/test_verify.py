@@ -2,16 +2,33 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
 
 import pytest
 from msgspec import structs
 
 from convostore.backends.memory import MemoryBackend
-from convostore.contracts.backend import Change, Damage, Entry, Head, HeadPage, HeadQuery, NewEntry, Snapshot, Window
+from convostore.backends.sqlite import SqliteBackend
+from convostore.contracts.backend import (
+    Capability,
+    Change,
+    Damage,
+    Entry,
+    Head,
+    HeadPage,
+    HeadQuery,
+    NewEntry,
+    Snapshot,
+    Window,
+)
 from convostore.errors import CorruptDataError
 from convostore.operations.statistics import statistics
 from convostore.operations.verify import fingerprint, verify
+from convostore.wrappers.scoped import scoped
+from tests.backends.sqlite_files import lose_keys
 from tests.interchange.conversations import add, content, filled
 
 
@@ -105,6 +122,103 @@ async def test_damage_hides_nothing() -> None:
     report = await verify(backend)
     assert ["alpha", "zulu"] == [each.conversation_id for each in report.damage]
     assert 1 == report.entries
+
+
+async def _damaged(path: Path, index: str) -> SqliteBackend:
+    """Return a store of three conversations of which one index has lost its keys."""
+    backend = SqliteBackend(path)
+    for name in "abc":
+        await add(backend, name, b"1", subject_id="s")
+    assert () == (await verify(backend)).damage
+    with closing(sqlite3.connect(path, isolation_level=None)) as database:
+        lose_keys(database, index)
+    return backend
+
+
+async def test_conversations_that_are_not_found_by_their_id_are_named(tmp_path: Path) -> None:
+    """With the index of ids damaged every read says that nothing is there; verify names each of them, and the index."""
+    backend = await _damaged(tmp_path / "s.db", "heads_id")
+    assert await backend.read("a") is None
+    damage = (await verify(backend)).damage
+    assert [(each, "it is listed, but not found by its id") for each in "abc"] == [
+        (each.conversation_id, each.what) for each in damage[:3]
+    ]
+    assert "wrong # of entries in index heads_id" in [each.what for each in damage if each.conversation_id == ""]
+    await backend.aclose()
+
+
+async def test_damage_that_no_read_sees_is_named(tmp_path: Path) -> None:
+    """With an index of subjects damaged every conversation reads, and is found by its id; only the storage can tell."""
+    backend = await _damaged(tmp_path / "s.db", "heads_created_subject")
+    assert () == (await backend.scan_heads(HeadQuery(subject_id="s", order="created"))).items
+    report = await verify(backend)
+    assert (3, {""}) == (report.conversations, {each.conversation_id for each in report.damage})
+    assert "row 1 missing from index heads_created_subject" in [each.what for each in report.damage]
+    await backend.aclose()
+
+
+async def test_what_one_subject_sees_has_no_self_check(tmp_path: Path) -> None:
+    """A store limited to one subject tells nothing about the whole: it is verified by its records alone."""
+    backend = await _damaged(tmp_path / "s.db", "heads_updated_context")
+    limited = scoped(backend, "s")
+    assert "self_check" not in limited.capabilities
+    assert not hasattr(limited, "self_check")
+    report = await verify(limited)
+    assert (3, ()) == (report.conversations, report.damage)
+    await backend.aclose()
+
+
+class Vanishing(MemoryBackend):
+    """A backend that, once `blind`, does `meanwhile` at the next read, and finds nothing there."""
+
+    def __init__(self, meanwhile: list[Change]) -> None:
+        super().__init__()
+        self.meanwhile = meanwhile
+        self.blind = False
+
+    async def read(
+        self, conversation_id: str, window: Window | None = None, documents: object = (), /
+    ) -> Snapshot | None:
+        if not self.blind:
+            return await super().read(conversation_id, window, documents)  # type: ignore[arg-type]  # handed on
+        self.blind = False
+        for change in self.meanwhile:
+            await self.commit(change)
+        return None
+
+
+_DELETION = Change(conversation_id="c", revision="r1", at_ms=1, delete=True)
+_RETURN = Change(conversation_id="c", revision="r2", at_ms=2, existence="must_create")
+
+
+@pytest.mark.parametrize(
+    ("meanwhile", "named"), [([], ["c"]), ([_DELETION], []), ([_DELETION, _RETURN], [])], ids=["there", "gone", "new"]
+)
+async def test_what_was_deleted_meanwhile_is_no_damage(meanwhile: list[Change], named: list[str]) -> None:
+    """A listed conversation that is not found is looked for again: it is damaged if it is listed still, and the same one."""
+    backend = Vanishing(meanwhile)
+    await add(backend, "c", b"1")
+    backend.blind = True
+    assert named == [each.conversation_id for each in (await verify(backend)).damage]
+
+
+class TooDamaged(MemoryBackend):
+    """A backend whose structure is too damaged to be looked through."""
+
+    @property
+    def capabilities(self) -> frozenset[Capability]:
+        return super().capabilities | {"self_check"}
+
+    async def self_check(self) -> tuple[str, ...]:
+        raise CorruptDataError("", [Damage("", "it is malformed")])
+
+
+async def test_a_self_check_that_gives_up_is_damage() -> None:
+    """The report is not lost over it: records are counted, and what stopped the check is named."""
+    backend = TooDamaged()
+    await add(backend, "c", b"1")
+    report = await verify(backend)
+    assert (1, (Damage("", "it is malformed"),)) == (report.entries, report.damage)
 
 
 async def test_a_fingerprint_is_about_content() -> None:

@@ -156,7 +156,8 @@ def verify(store: StoreUrl, as_json: AsJson = False) -> None:
 def print_damage(damage: Iterable[Damage]) -> None:
     """Print one line a damaged record."""
     for each in damage:
-        print_text(printable(f"conversation {each.conversation_id!r}: {each}"))
+        of = f"conversation {each.conversation_id!r}" if each.conversation_id else "the storage itself"
+        print_text(printable(f"{of}: {each}"))
 
 
 def _most_first(item: tuple[str, int]) -> tuple[int, str]:

@@ -1,17 +1,18 @@
 """Reading everything a store keeps, to see whether it is what was written.
 
-Checked are what the backend itself can see (checksums), and what only the whole can show: counts, order, unique ids, stamps
-within bounds, and bodies that are what their dialect says. Nothing is changed. Memory grows with the number of entries of
+Checked are what the backend itself can see (checksums), what only the whole can show (counts, order, unique ids, stamps
+within bounds, bodies that are what their dialect says, listed conversations that are found by their id), and what a backend
+with the capability `self_check` finds wrong with its structure. Nothing is changed. Memory grows with the number of entries of
 the longest conversation (their ids), not with their bodies.
 """
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 
 from msgspec import Struct, structs
 
-from convostore.contracts.backend import Backend, Damage, Entry, Head, HeadQuery, Snapshot
+from convostore.contracts.backend import Backend, Damage, Entry, Head, HeadQuery, SelfChecking, Snapshot
 from convostore.dialects import reading
 from convostore.errors import CorruptDataError
 from convostore.interchange.chunks import Overtaken, read_chunks, restarts_max
@@ -36,11 +37,14 @@ class VerifyReport(Struct):
 async def verify(backend: Backend, *, progress: Callable[[VerifyReport], object] | None = None) -> VerifyReport:
     """Read every conversation and return what is wrong; `progress` is called after each."""
     report = VerifyReport()
+    not_found: dict[str, Head] = {}
     async for page in walk_heads(backend):
         report.damage += tuple(each for each in page.damage)
         for head in page.heads:
             found = await _verify_one(backend, head.conversation_id)
-            if found is not None:
+            if found is None:
+                not_found[head.conversation_id] = head
+            else:
                 report.conversations += 1
                 report.entries += found.entries
                 report.documents += found.documents
@@ -48,6 +52,8 @@ async def verify(backend: Backend, *, progress: Callable[[VerifyReport], object]
                 report.damage += found.damage
             if progress:
                 progress(report)
+    report.damage += tuple([each async for each in _not_found(backend, not_found)])
+    report.damage += await _structure(backend)
     return report
 
 
@@ -90,6 +96,26 @@ async def fingerprint(backend: Backend, conversation_id: str) -> str | None:
         except Overtaken:
             continue
     raise AssertionError("a conversation read in one piece is never overtaken")
+
+
+async def _not_found(backend: Backend, heads: Mapping[str, Head]) -> AsyncIterator[Damage]:
+    """Yield what is listed once more after it was not found by its id, so that it was not deleted meanwhile."""
+    if not heads:
+        return
+    async for page in walk_heads(backend):
+        for head in page.heads:
+            before = heads.get(head.conversation_id)
+            if before is not None and before.born == head.born:
+                yield Damage(head.conversation_id, "it is listed, but not found by its id")
+
+
+async def _structure(backend: Backend) -> tuple[Damage, ...]:
+    if "self_check" not in backend.capabilities or not isinstance(backend, SelfChecking):
+        return ()
+    try:
+        return tuple([Damage("", finding) for finding in await backend.self_check()])
+    except CorruptDataError as error:
+        return tuple([each for each in error.damage if isinstance(each, Damage)]) or (Damage("", str(error)),)
 
 
 async def _verify_one(backend: Backend, conversation_id: str) -> VerifyReport | None:
