@@ -115,15 +115,12 @@ def _born(change: Change) -> Head:
 
 
 def _repetition(change: Change, head: Head, found: Mapping[str, Entry]) -> Receipt | None:
+    said = head.revision == change.revision
+    if not said and (not found or not change.append or change.cut_after is not None or change.remove or change.delete):
+        return None
     there = tuple(found[each.entry_id] for each in change.append if each.entry_id in found)
-    if head.revision == change.revision:
-        return Receipt(head, False, there)
-    if (
-        change.append
-        and len(there) == len(change.append)
-        and change.cut_after is None
-        and not change.remove
-        and not change.delete
+    if said or (
+        len(there) == len(change.append)
         and all(_same_content(new, old) for new, old in zip(change.append, there, strict=True))
     ):
         return Receipt(head, False, there)
@@ -213,8 +210,14 @@ def check_change(change: Change) -> None:
     check_ms(change.at_ms, "at_ms")
     if change.existence not in _EXISTENCE:
         raise InvalidInput(f"existence must be one of {sorted(_EXISTENCE)}, not {change.existence!r}")
-    for what in ("expected_revision", "only_subject", "context", "subject_id", "set_subject"):
-        if (value := getattr(change, what)) is not None:
+    for what, value in (
+        ("expected_revision", change.expected_revision),
+        ("only_subject", change.only_subject),
+        ("context", change.context),
+        ("subject_id", change.subject_id),
+        ("set_subject", change.set_subject),
+    ):
+        if value is not None:
             check_id(value, what)
     if change.created_at_ms is not None:
         check_ms(change.created_at_ms, "created_at_ms")
@@ -236,31 +239,47 @@ def _check_entries(change: Change) -> int:
     for entry_id in change.remove:
         check_id(entry_id, "entry id")
     total = 0
-    for entries in (change.replace, change.append):
-        for each in entries:
-            check_id(each.entry_id, "entry id")
-            check_ms(each.created_at_ms, "created_at_ms")
-            _check_name(each.kind, "kind")
-            _check_name(each.dialect, "dialect")
-            if each.role is not None:
-                _check_name(each.role, "role")
-            if type(each.body) is not bytes:
-                raise InvalidInput(f"the body of entry {each.entry_id!r} must be bytes, not {type(each.body).__name__}")
-            if len(each.body) > limits.body_bytes_max:
-                raise InvalidInput(
-                    f"the body of entry {each.entry_id!r} has {len(each.body)} bytes; {limits.body_bytes_max} is the most"
-                )
-            total += len(each.body)
-    written = [each.entry_id for entries in (change.replace, change.append) for each in entries]
-    if len(set(written)) != len(written):
+    written = (*change.replace, *change.append) if change.replace else change.append
+    for each in written:
+        check_id(each.entry_id, "entry id")
+        check_ms(each.created_at_ms, "created_at_ms")
+        if not _words_known(each):
+            _check_words(each)
+        if type(each.body) is not bytes:
+            raise InvalidInput(f"the body of entry {each.entry_id!r} must be bytes, not {type(each.body).__name__}")
+        if len(each.body) > limits.body_bytes_max:
+            raise InvalidInput(
+                f"the body of entry {each.entry_id!r} has {len(each.body)} bytes; {limits.body_bytes_max} is the most"
+            )
+        total += len(each.body)
+    if len({each.entry_id for each in written}) != len(written):
         raise InvalidInput("an entry id occurs twice among what one change appends and replaces")
     return total
+
+
+_words_seen: set[tuple[str, str | None, str]] = set()  # they are few and come with every entry; bounded below
+
+
+def _words_known(entry: NewEntry) -> bool:
+    try:
+        return (entry.kind, entry.role, entry.dialect) in _words_seen
+    except TypeError:  # not even hashable, so not words
+        return False
+
+
+def _check_words(entry: NewEntry) -> None:
+    check_id(entry.kind, "kind", bytes_max=limits.name_bytes_max)
+    check_id(entry.dialect, "dialect", bytes_max=limits.name_bytes_max)
+    if entry.role is not None:
+        check_id(entry.role, "role", bytes_max=limits.name_bytes_max)
+    if len(_words_seen) < 1000:
+        _words_seen.add((entry.kind, entry.role, entry.dialect))
 
 
 def _check_named(values: Mapping[str, bytes | None], what: str, bytes_max: int) -> int:
     total = 0
     for name, value in values.items():
-        _check_name(name, f"{what} name")
+        check_id(name, f"{what} name", bytes_max=limits.name_bytes_max)
         if value is not None:
             if type(value) is not bytes:
                 raise InvalidInput(f"{what} {name!r} must be bytes or None, not {type(value).__name__}")
@@ -268,16 +287,6 @@ def _check_named(values: Mapping[str, bytes | None], what: str, bytes_max: int) 
                 raise InvalidInput(f"{what} {name!r} has {len(value)} bytes; {bytes_max} is the most")
             total += len(value)
     return total
-
-
-_names_seen: set[str] = set()  # kinds, roles and dialects are few and come with every entry; bounded below
-
-
-def _check_name(name: str, what: str) -> None:
-    if name not in _names_seen:
-        check_id(name, what, bytes_max=limits.name_bytes_max)
-        if len(_names_seen) < 1000:
-            _names_seen.add(name)
 
 
 def _check_count(value: int | None, what: str) -> None:

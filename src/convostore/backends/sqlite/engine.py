@@ -17,7 +17,7 @@ from convostore.backends.sqlite import forks
 from convostore.backends.sqlite.connection import Database, Handle
 from convostore.backends.sqlite.failures import SQLITE_ERRORS, is_busy, translated
 from convostore.backends.sqlite.snapshots import TooLarge, in_snapshot
-from convostore.backends.sqlite.threads import Readers, answer
+from convostore.backends.sqlite.threads import Readers, answer_one
 from convostore.backends.sqlite.writer import Writer
 from convostore.contracts.backend import Change, Receipt
 from convostore.errors import ClosedError
@@ -113,7 +113,7 @@ class Engine:
 
         def close() -> None:
             self.close()
-            answer(((future, None, None),))
+            answer_one(future, None)
 
         thread = threading.Thread(target=close, name="convostore-closing", daemon=True)
         thread.start()

@@ -9,20 +9,20 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from queue import SimpleQueue
 from typing import Any, TypeAlias
 
 from convostore.backends.sqlite.connection import Handle
 from convostore.errors import ClosedError
 
-__all__ = ["Answer", "Readers", "answer"]
+__all__ = ["Answer", "Readers", "answer", "answer_one"]
 
-Answer: TypeAlias = tuple["asyncio.Future[Any]", Any, BaseException | None]
-"""A future, and what it shall return or raise."""
+Answer: TypeAlias = tuple["asyncio.Future[Any]", Any]
+"""A future, and what it shall return, or the exception it shall raise."""
 
 
-def answer(answers: Iterable[Answer]) -> None:
+def answer(answers: Sequence[Answer]) -> None:
     """Settle futures, each on its own loop, with one wake-up per loop; a loop that has been closed is passed over."""
     by_loop: dict[asyncio.AbstractEventLoop, list[Answer]] = {}
     for each in answers:
@@ -32,14 +32,24 @@ def answer(answers: Iterable[Answer]) -> None:
             loop.call_soon_threadsafe(_settle, some)
 
 
+def answer_one(future: asyncio.Future[Any], outcome: Any) -> None:
+    """Settle one future; see `answer`."""
+    with contextlib.suppress(RuntimeError):
+        future.get_loop().call_soon_threadsafe(_settle_one, future, outcome)
+
+
 def _settle(answers: Iterable[Answer]) -> None:
-    for future, result, error in answers:
-        if future.done():
-            continue  # its caller was cancelled
-        if error is None:
-            future.set_result(result)
-        else:
-            future.set_exception(error)
+    for future, outcome in answers:
+        _settle_one(future, outcome)
+
+
+def _settle_one(future: asyncio.Future[Any], outcome: Any) -> None:
+    if future.done():
+        return  # its caller was cancelled
+    if isinstance(outcome, Exception):
+        future.set_exception(outcome)
+    else:
+        future.set_result(outcome)
 
 
 class Readers:
@@ -85,12 +95,12 @@ class Readers:
     def _run(self, handle: Handle) -> None:
         while (job := self._queue.get()) is not None:
             read, future = job
-            result = failure = None
+            outcome: Any
             try:
-                result = read(handle)
+                outcome = read(handle)
             except Exception as error:  # noqa: BLE001 - whatever it is, it is the caller's
-                failure = error
+                outcome = error
             with self._gate:
                 self._idle += 1
-            answer(((future, result, failure),))
-            del job, read, future, result, failure
+            answer_one(future, outcome)
+            del job, read, future, outcome

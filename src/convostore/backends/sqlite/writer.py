@@ -23,7 +23,7 @@ from convostore.backends.sqlite.connection import Database, Handle, pause
 from convostore.backends.sqlite.failures import SQLITE_ERRORS, is_busy, translated
 from convostore.backends.sqlite.schema import check_version
 from convostore.backends.sqlite.snapshots import lenient
-from convostore.backends.sqlite.threads import answer
+from convostore.backends.sqlite.threads import answer, answer_one
 from convostore.contracts.backend import Change, Receipt
 from convostore.errors import ClosedError, StoreError
 
@@ -75,10 +75,10 @@ class Writer:
     def _run(self) -> None:
         while group := self._next_group():
             outcomes = self._commit([change for change, _ in group])
-            answer(
-                (future, None, outcome) if isinstance(outcome, Exception) else (future, outcome, None)
-                for (_, future), outcome in zip(group, outcomes, strict=True)
-            )
+            if len(group) == 1:
+                answer_one(group[0][1], outcomes[0])
+            else:
+                answer([(future, outcome) for (_, future), outcome in zip(group, outcomes, strict=True)])
             del group, outcomes
 
     def _next_group(self) -> list[_Job]:
@@ -135,6 +135,8 @@ class Writer:
             with self._handle as connection:
                 if self._begin(connection, deadline):
                     check_version(connection, self._database.version)
+                    if text_factory is str:
+                        return self._inside(connection, changes, hopeful)
                     connection.text_factory = text_factory
                     try:
                         return self._inside(connection, changes, hopeful)
