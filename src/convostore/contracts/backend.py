@@ -72,7 +72,7 @@ __all__ = [
 Capability: TypeAlias = Literal["durable", "multi_process", "indexed", "watch", "find_entry", "search", "self_check"]
 
 
-class NewEntry(Struct, frozen=True, kw_only=True):
+class NewEntry(Struct, frozen=True, kw_only=True, gc=False):
     """An entry to append, or (same id) to put in the place of one that is there.
 
     `dialect` names the format of `body` with its version, e.g. ``hub/1``; bytes stay for ever, so versions do. `expected_stamp`
@@ -88,7 +88,7 @@ class NewEntry(Struct, frozen=True, kw_only=True):
     expected_stamp: int | None = None
 
 
-class Entry(Struct, frozen=True):
+class Entry(Struct, frozen=True, gc=False):
     """One stored record of a conversation's log.
 
     `position` is its place: given once, never given again. `stamp` says when it last changed, on the same counter: equal to

@@ -10,17 +10,16 @@ from collections.abc import Mapping
 from functools import lru_cache
 from zlib import crc32
 
-__all__ = ["document_checksum", "entry_checksum", "fields_checksum", "words_checksum"]
+__all__ = ["document_checksum", "entry_checksum", "fields_checksum"]
 
 
 def entry_checksum(entry_id: str, kind: str, role: str | None, dialect: str, created_at_ms: int, body: bytes) -> int:
     """Return the checksum of an entry, 0 to 2**32 - 1."""
-    return crc32(body, crc32(f"{entry_id}\0{created_at_ms}".encode(), words_checksum(kind, role, dialect)))
+    return crc32(body, crc32(f"{entry_id}\0{created_at_ms}".encode(), _words_checksum(kind, role, dialect)))
 
 
 @lru_cache(maxsize=1024)
-def words_checksum(kind: str, role: str | None, dialect: str) -> int:
-    """Return what the checksum of every entry with these words begins with, for who checks many at once."""
+def _words_checksum(kind: str, role: str | None, dialect: str) -> int:
     return crc32(f"{kind}\0{'' if role is None else f'={role}'}\0{dialect}\0".encode())
 
 

@@ -54,7 +54,7 @@ _LISTS: tuple[tuple[str, tuple[type, ...]], ...] = (("parts", get_args(Part)), (
 _NULL = Raw(b"null")
 
 
-class _Call(Struct, rename="camel"):
+class _Call(Struct, rename="camel", gc=False):
     tool_name: str
     tool_call_id: str
     state: ToolCallState
@@ -62,18 +62,18 @@ class _Call(Struct, rename="camel"):
     output: Raw = _NULL
 
 
-class _ToolResult(Struct, tag="toolResult", rename="camel", omit_defaults=True):
+class _ToolResult(Struct, tag="toolResult", rename="camel", omit_defaults=True, gc=False):
     output: Raw
     is_error: bool = False
     tool_call_id: str | None = None
 
 
-class _Opaque(Struct, tag="opaque"):
+class _Opaque(Struct, tag="opaque", gc=False):
     dialect: str
     value: Raw
 
 
-class _Body(Struct, rename="camel", omit_defaults=True):
+class _Body(Struct, rename="camel", omit_defaults=True, gc=False):
     content: str = ""
     parts: tuple[TextPart | ThinkingPart | ImagePart | FilePart | _ToolResult | _Opaque, ...] = ()
     tool_calls: tuple[_Call, ...] = ()

@@ -31,7 +31,7 @@ class Excerpt(Struct, frozen=True):
     @property
     def plain(self) -> bool:
         """Say whether every entry is a hub message, so that each one shows itself and nothing else."""
-        return not self.before and not self.behind and all(each.dialect == hub.DIALECT for each in self.entries)
+        return not self.before and not self.behind and {each.dialect for each in self.entries} <= {hub.DIALECT}
 
     def transcript(self) -> Transcript:
         """Return the reading of all entries.

@@ -10,6 +10,7 @@ from convostore.backends.sqlite.reading import SELECT_HEAD, head_of_damaged, row
 from convostore.backends.sqlite.rows import (
     ENTRY_COLUMNS,
     HEAD_COLUMNS,
+    NOT_WRITTEN,
     NUMBER_MAX,
     POSITION_MAX,
     Row,
@@ -103,14 +104,14 @@ class _Log:
         self.keys = {row[2]: row[0] for row in rows}
         try:
             return {each.entry_id: each for each in decode_entries(rows)}
-        except (ValueError, TypeError):
+        except NOT_WRITTEN:
             return {each.entry_id: each for row in rows for each in self._careful(row)}
 
     def _careful(self, row: Row) -> list[Entry]:
         """Decode one row; a damaged one can still be removed or replaced, but nothing can be told from its content."""
         try:
             return decode_entries((row,))
-        except (ValueError, TypeError):
+        except NOT_WRITTEN:
             key, stamp, entry_id = row[:3]
             position = key & POSITION_MAX
             if any(each.entry_id == entry_id for each in self._change.append) and entry_id not in self._change.remove:

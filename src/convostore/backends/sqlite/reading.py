@@ -15,6 +15,7 @@ from convostore.backends.sqlite.failures import is_corrupt
 from convostore.backends.sqlite.rows import (
     ENTRY_COLUMNS,
     HEAD_COLUMNS,
+    NOT_WRITTEN,
     POSITION_MAX,
     Row,
     StoredHead,
@@ -156,7 +157,7 @@ class _Reading:
             rows = _small_rows(rows)
         try:
             return tuple(decode_entries(rows))
-        except (ValueError, TypeError):
+        except NOT_WRITTEN:
             entries, damage = salvage_entries(self._conversation_id, rows)
         self._damage += damage
         return tuple(entries)

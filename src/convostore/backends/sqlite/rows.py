@@ -1,14 +1,16 @@
 """Rows: heads and entries as columns, and back, each checked against its checksum.
 
 An entry's kind, role and dialect are one column, a line each; the line of an absent role is empty, and no name holds a line
-break. Its checksum is the contract's (`convostore.contracts.checksum`), combined with its key and stamp so that a row which
-turns up in another place, or with another stamp, is noticed too. A head's is the CRC-32 of its other columns as one msgpack
-array, types included. Both are kept less 2**31, as signed 32-bit numbers, which take one to four bytes. A column of the wrong
-type, NULL or cut short never passes for sound: either it raises here or it changes the checksum.
+break. Its checksum is the CRC-32 of key, stamp, time and the words' own CRC-32 as fixed-size numbers, then its id, then its
+body, so that a row which turns up in another place, or with another stamp, is noticed too. A head's is the CRC-32 of its
+other columns as one msgpack array, types included. Both are kept less 2**31, as signed 32-bit numbers, which take one to
+four bytes. A column of the wrong type, NULL or cut short never passes for sound: either it raises here or it changes the
+checksum.
 """
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, Final, TypeAlias
@@ -18,11 +20,11 @@ import msgspec
 from msgspec import Struct
 
 from convostore.contracts.backend import Damage, Entry, Head
-from convostore.contracts.checksum import entry_checksum, words_checksum
 
 __all__ = [
     "ENTRY_COLUMNS",
     "HEAD_COLUMNS",
+    "NOT_WRITTEN",
     "NUMBER_MAX",
     "POSITION_MAX",
     "Row",
@@ -50,8 +52,11 @@ HEAD_COLUMNS: Final = (
     " entry_count, last_stamp, last_rewrite, fields, documents, checksum"
 )
 
+NOT_WRITTEN: Final = (ValueError, TypeError, struct.error)
+"""What decoding a row raises that is not what was written."""
+
 _BIAS: Final = 1 << 31
-_PRIME: Final = 4_294_967_291  # the largest below 2**32: no flipped bit of a key or stamp cancels out
+_pack = struct.Struct("<qqqI").pack
 
 _encode = msgspec.msgpack.Encoder().encode
 _decode_fields = msgspec.msgpack.Decoder(dict[str, bytes]).decode
@@ -85,17 +90,10 @@ def encode_entry(number: int, entry: Entry) -> Row:
         entry.body,
     )
     key = number << 32 | position
-    place = (key + 3 * stamp + created_at_ms) % _PRIME
-    checksum = (entry_checksum(entry_id, kind, role, dialect, created_at_ms, body) ^ place) - _BIAS
-    return (
-        key,
-        None if stamp == position else stamp,
-        entry_id,
-        _joined(kind, role, dialect),
-        created_at_ms,
-        checksum,
-        body,
-    )
+    words = _joined(kind, role, dialect)
+    place = _pack(key, stamp, created_at_ms, _split(words)[3])
+    checksum = crc32(body, crc32(entry_id.encode(), crc32(place))) - _BIAS
+    return key, None if stamp == position else stamp, entry_id, words, created_at_ms, checksum, body
 
 
 @lru_cache(maxsize=1024)
@@ -105,18 +103,18 @@ def _joined(kind: str, role: str | None, dialect: str) -> str:
 
 @lru_cache(maxsize=1024)
 def _split(words: object) -> tuple[str, str | None, str, int]:
-    """Return kind, role, dialect, and what the checksum of an entry that has them begins with."""
+    """Return kind, role, dialect, and the CRC-32 of all three as they are stored."""
     if type(words) is not str:
         raise TypeError
     kind, role, dialect = words.split("\n")
-    return kind, role or None, dialect, words_checksum(kind, role or None, dialect)
+    return kind, role or None, dialect, crc32(words.encode())
 
 
 def decode_entries(rows: Iterable[Row]) -> list[Entry]:
     """Return the entries of `rows`, every one of them sound.
 
     Raises:
-        ValueError, TypeError: some row is damaged; `salvage_entries` says which.
+        NOT_WRITTEN: some row is damaged; `salvage_entries` says which.
     """
     entries: list[Entry] = []
     append = entries.append
@@ -126,12 +124,9 @@ def decode_entries(rows: Iterable[Row]) -> list[Entry]:
             stamp = position
         if type(entry_id) is not str:
             raise TypeError
-        kind, role, dialect, begin = _split(words)
-        found = crc32(
-            body, crc32(f"{entry_id}\0{created_at_ms}".encode(), begin)
-        )  # `entry_checksum`, without the calls
-        # The sum also rejects what is no integer: the checksum alone cannot tell 1 from '1'.
-        if found ^ (key + 3 * stamp + created_at_ms) % _PRIME != checksum + _BIAS:
+        kind, role, dialect, words_checksum = _split(words)
+        place = _pack(key, stamp, created_at_ms, words_checksum)  # refuses what is no integer
+        if crc32(body, crc32(entry_id.encode(), crc32(place))) - _BIAS != checksum:
             raise ValueError
         append(Entry(position, stamp, entry_id, kind, role, dialect, created_at_ms, body))
     return entries
@@ -144,7 +139,7 @@ def salvage_entries(conversation_id: str, rows: Iterable[Row]) -> tuple[list[Ent
     for row in rows:
         try:
             entries += decode_entries((row,))
-        except (ValueError, TypeError):
+        except NOT_WRITTEN:
             entry_id = row[2] if type(row[2]) is str else None
             position = row[0] & POSITION_MAX
             damage.append(Damage(conversation_id, "it is not what was written", position, entry_id))

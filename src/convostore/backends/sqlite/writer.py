@@ -13,7 +13,7 @@ import itertools
 import sqlite3
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from copy import copy
 from queue import Empty, SimpleQueue
 from typing import Final, TypeAlias
@@ -32,19 +32,26 @@ __all__ = ["Writer"]
 _Job: TypeAlias = tuple[Change, "asyncio.Future[Receipt]"]
 
 group_changes_max: Final = 512
-group_bytes_max: Final = 8 * 1024 * 1024  # besides the first change
+group_bytes_max: Final = 8 * 1024 * 1024
 
 
 class Writer:
-    """The thread that writes to one database, and the queue in front of it."""
+    """The thread that writes to one database, and the queue in front of it.
+
+    A change is handed over at once while changes come one by one. Once several have shared a transaction, those of one pass
+    of an event loop are handed over together at its end: the thread wakes once, and has the interpreter to itself while the
+    loop waits for it, instead of wresting it from the tasks that are still preparing theirs.
+    """
 
     def __init__(self, database: Database, handle: Handle) -> None:
         self._database = database
         self._handle = handle
-        self._queue: SimpleQueue[_Job | None] = SimpleQueue()
+        self._queue: SimpleQueue[list[_Job] | None] = SimpleQueue()
         self._gate = threading.Lock()
         self._thread: threading.Thread | None = None
-        self._behind: list[_Job | None] = []  # taken from the queue and too much for its group
+        self._gathering: dict[asyncio.AbstractEventLoop, list[_Job]] = {}
+        self._crowded = False
+        self._behind: list[_Job] = []  # taken from the queue and too much for their group
         self._stopped = False
 
     def submit(self, change: Change) -> asyncio.Future[Receipt]:
@@ -53,21 +60,37 @@ class Writer:
         Raises:
             ClosedError: after `stop`.
         """
-        future: asyncio.Future[Receipt] = asyncio.get_running_loop().create_future()
+        loop = asyncio.get_running_loop()
+        future: asyncio.Future[Receipt] = loop.create_future()
         with self._gate:
             if self._stopped:
                 raise ClosedError("this store was closed; open it again")
             if self._thread is None:
                 self._thread = threading.Thread(target=self._run, name="convostore-writer", daemon=True)
                 self._thread.start()
-            self._queue.put((change, future))
+            gathered = self._gathering.get(loop)
+            if gathered is not None:
+                gathered.append((change, future))
+            elif self._crowded:
+                self._gathering[loop] = [(change, future)]
+                loop.call_soon(self._hand_over, loop)
+            else:
+                self._queue.put([(change, future)])
         return future
+
+    def _hand_over(self, loop: asyncio.AbstractEventLoop) -> None:
+        with self._gate:
+            if gathered := self._gathering.pop(loop, None):
+                self._queue.put(gathered)
 
     def stop(self) -> None:
         """Finish what was accepted, and end the thread; returns when it has ended."""
         with self._gate:
             self._stopped = True
             if self._thread is not None:
+                for gathered in self._gathering.values():
+                    self._queue.put(gathered)
+                self._gathering = {}
                 self._queue.put(None)
         if self._thread is not None:
             self._thread.join()
@@ -75,6 +98,7 @@ class Writer:
     def _run(self) -> None:
         while group := self._next_group():
             outcomes = self._commit([change for change, _ in group])
+            self._crowded = len(group) > 1
             if len(group) == 1:
                 answer_one(group[0][1], outcomes[0])
             else:
@@ -82,22 +106,23 @@ class Writer:
             del group, outcomes
 
     def _next_group(self) -> list[_Job]:
-        """Wait for a change and return it with those that wait behind it, within bounds; empty when told to stop."""
-        job = self._behind.pop() if self._behind else self._queue.get()
-        if job is None:
-            return []
-        group = [job]
-        left = group_bytes_max
-        while len(group) < group_changes_max:
+        """Wait for changes and return them with those that wait behind them, within bounds; empty when told to stop."""
+        jobs = self._behind or self._queue.get()
+        while jobs is not None:
+            size, full = _fitting(jobs)
+            if full:
+                self._behind = jobs[size:]
+                return jobs[:size]
             try:
-                job = self._queue.get_nowait()
+                more = self._queue.get_nowait()
             except Empty:
                 break
-            if job is None or (left := left - _weight(job[0])) < 0:
-                self._behind.append(job)
+            if more is None:
+                self._queue.put(None)  # for the next time
                 break
-            group.append(job)
-        return group
+            jobs += more
+        self._behind = []
+        return jobs or []
 
     def _commit(self, changes: list[Change]) -> list[Receipt | Exception]:
         deadline = time.monotonic() + self._database.busy_timeout_s
@@ -167,6 +192,11 @@ class Writer:
         return outcomes
 
 
-def _weight(change: Change) -> int:
-    """Return about how many bytes a change writes."""
-    return 1000 + sum([len(each.body) for each in (*change.append, *change.replace)])
+def _fitting(jobs: Sequence[_Job]) -> tuple[int, bool]:
+    """Return how many of `jobs` go into one transaction, at least one, and whether it is full with them."""
+    left = group_bytes_max
+    for size, (change, _) in enumerate(jobs[:group_changes_max]):
+        left -= 1000 + sum([len(each.body) for each in (*change.append, *change.replace)])
+        if left < 0 and size:
+            return size, True
+    return min(len(jobs), group_changes_max), len(jobs) >= group_changes_max
