@@ -281,9 +281,7 @@ def _call_to(call: ToolCallRecord) -> _Call:
 
 
 def _call_from(call: _Call) -> ToolCallRecord:
-    return ToolCallRecord.undecoded(
-        call.tool_name, call.tool_call_id, call.state, bytes(call.input), bytes(call.output)
-    )
+    return ToolCallRecord.undecoded(call.tool_name, call.tool_call_id, call.state, call.input, call.output)
 
 
 def _part_to(part: Part) -> TextPart | ThinkingPart | ImagePart | FilePart | _ToolResult | _Opaque:
@@ -299,9 +297,9 @@ def _part_to(part: Part) -> TextPart | ThinkingPart | ImagePart | FilePart | _To
 
 def _part_from(part: TextPart | ThinkingPart | ImagePart | FilePart | _ToolResult | _Opaque) -> Part:
     if isinstance(part, _ToolResult):
-        return ToolResultPart.undecoded(bytes(part.output), part.is_error, part.tool_call_id)
+        return ToolResultPart.undecoded(part.output, part.is_error, part.tool_call_id)
     if isinstance(part, _Opaque):
-        return OpaquePart.undecoded(part.dialect, bytes(part.value))
+        return OpaquePart.undecoded(part.dialect, part.value)
     return part
 
 

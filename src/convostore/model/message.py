@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal, TypeAlias
 
-from msgspec import Struct
+from msgspec import Raw, Struct
 
 from convostore.model import exact_json
 from convostore.model.exact_json import JsonObject, JsonValue
@@ -35,11 +35,15 @@ Role: TypeAlias = Literal["system", "user", "assistant", "tool"]
 ToolCallState: TypeAlias = Literal["pending", "success", "error"]
 
 
+_new = object.__new__
+_assign = object.__setattr__
+
+
 class _Undecoded:
     """Payload fields whose JSON text is at hand and whose value nobody has asked for yet."""
 
     __slots__ = ("_texts",)
-    _texts: Mapping[str, bytes]
+    _texts: Mapping[str, bytes | Raw]
 
     def __getattr__(self, name: str) -> JsonValue:
         # Python asks here only when the slot `name` is empty, so a touched payload costs nothing the second time.
@@ -49,8 +53,8 @@ class _Undecoded:
             text = self._texts[name]
         except (KeyError, AttributeError):
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}") from None
-        value = exact_json.decode(text)
-        object.__setattr__(self, name, value)
+        value = exact_json.decode(bytes(text))
+        _assign(self, name, value)
         return value
 
     def payload_json(self, name: str, what: str) -> bytes:
@@ -62,7 +66,7 @@ class _Undecoded:
         try:
             value = object.__getattribute__(self, name)
         except AttributeError:
-            return self._texts[name]
+            return bytes(self._texts[name])
         return exact_json.encode(value, what)
 
 
@@ -82,15 +86,14 @@ class ToolCallRecord(_Undecoded):
 
     @classmethod
     def undecoded(
-        cls, tool_name: str, tool_call_id: str, state: ToolCallState, input_json: bytes, output_json: bytes
+        cls, tool_name: str, tool_call_id: str, state: ToolCallState, input_json: bytes | Raw, output_json: bytes | Raw
     ) -> ToolCallRecord:
         """Return a record whose payloads are decoded when first touched."""
-        record = cls.__new__(cls)
-        assign = object.__setattr__
-        assign(record, "tool_name", tool_name)
-        assign(record, "tool_call_id", tool_call_id)
-        assign(record, "state", state)
-        assign(record, "_texts", {"input": input_json, "output": output_json})
+        record = _new(cls)
+        _assign(record, "tool_name", tool_name)
+        _assign(record, "tool_call_id", tool_call_id)
+        _assign(record, "state", state)
+        _assign(record, "_texts", {"input": input_json, "output": output_json})
         return record
 
 
@@ -135,13 +138,12 @@ class ToolResultPart(_Undecoded):
     tool_call_id: str | None = None
 
     @classmethod
-    def undecoded(cls, output_json: bytes, is_error: bool, tool_call_id: str | None) -> ToolResultPart:
+    def undecoded(cls, output_json: bytes | Raw, is_error: bool, tool_call_id: str | None) -> ToolResultPart:
         """Return a part whose output is decoded when first touched."""
-        part = cls.__new__(cls)
-        assign = object.__setattr__
-        assign(part, "is_error", is_error)
-        assign(part, "tool_call_id", tool_call_id)
-        assign(part, "_texts", {"output": output_json})
+        part = _new(cls)
+        _assign(part, "is_error", is_error)
+        _assign(part, "tool_call_id", tool_call_id)
+        _assign(part, "_texts", {"output": output_json})
         return part
 
 
@@ -153,11 +155,11 @@ class OpaquePart(_Undecoded):
     value: JsonValue
 
     @classmethod
-    def undecoded(cls, dialect: str, value_json: bytes) -> OpaquePart:
+    def undecoded(cls, dialect: str, value_json: bytes | Raw) -> OpaquePart:
         """Return a part whose value is decoded when first touched."""
-        part = cls.__new__(cls)
-        object.__setattr__(part, "dialect", dialect)
-        object.__setattr__(part, "_texts", {"value": value_json})
+        part = _new(cls)
+        _assign(part, "dialect", dialect)
+        _assign(part, "_texts", {"value": value_json})
         return part
 
 
