@@ -50,7 +50,7 @@ KIND = "message"
 
 _ROLES = frozenset(get_args(Role))
 _STATES = frozenset(get_args(ToolCallState))
-_LISTS: tuple[tuple[str, tuple[type, ...]], ...] = (("parts", get_args(Part)), ("tool_calls", (ToolCallRecord,)))
+_PARTS: tuple[type, ...] = get_args(Part)
 _NULL = Raw(b"null")
 
 
@@ -78,7 +78,7 @@ class _Body(Struct, rename="camel", omit_defaults=True, gc=False):
     parts: tuple[TextPart | ThinkingPart | ImagePart | FilePart | _ToolResult | _Opaque, ...] = ()
     tool_calls: tuple[_Call, ...] = ()
     tool_call_id: str | None = None
-    metadata: Any = None  # an object; while encoding, its text
+    metadata: dict[str, Any] | None = None
 
 
 _decode_body = msgspec.json.Decoder(_Body).decode
@@ -106,7 +106,7 @@ def write_checked(message: Message, *, entry_id: str, created_at_ms: int) -> New
         role=message.role,
         dialect=DIALECT,
         created_at_ms=created_at_ms,
-        body=exact_json.encode_checked(_body_of(message)),
+        body=_encoded(message),
     )
 
 
@@ -165,7 +165,7 @@ def message_to_wire(message: Message) -> JsonObject:
     if message.conversation_id is not None:
         wire["conversationId"] = message.conversation_id
     wire |= {"role": message.role, "content": message.content}
-    wire |= exact_json.decode(exact_json.encode_checked(_body_of(message)))
+    wire |= exact_json.decode(_encoded(message))
     if message.created_at is not None:
         wire["createdAt"] = iso_from_ms(ms_from_datetime(message.created_at))
     return wire
@@ -224,17 +224,20 @@ def check_message(message: object) -> None:
     if message.metadata is not None and type(message.metadata) is not dict:
         raise InvalidInput(f"metadata must be a dict or None, not {type(message.metadata).__name__}")
     _check_optional_text(message.tool_call_id, "tool_call_id")
-    for name, kinds in _LISTS:
-        items = getattr(message, name)
-        if type(items) not in (tuple, list):
-            raise InvalidInput(f"{name} must be a tuple, not {type(items).__name__}")
-        for each in items:
-            if not isinstance(each, kinds):
-                raise InvalidInput(
-                    f"{name} holds a {type(each).__name__}, which is none of {[k.__name__ for k in kinds]}"
-                )
-    for call in message.tool_calls:
-        check_call(call)
+    if message.parts != ():
+        _check_items("parts", message.parts, _PARTS)
+    if message.tool_calls != ():
+        _check_items("tool_calls", message.tool_calls, (ToolCallRecord,))
+        for call in message.tool_calls:
+            check_call(call)
+
+
+def _check_items(name: str, items: object, kinds: tuple[type, ...]) -> None:
+    if not isinstance(items, tuple | list):
+        raise InvalidInput(f"{name} must be a tuple, not {type(items).__name__}")
+    for each in items:
+        if not isinstance(each, kinds):
+            raise InvalidInput(f"{name} holds a {type(each).__name__}, which is none of {[k.__name__ for k in kinds]}")
 
 
 def check_call(call: ToolCallRecord) -> None:
@@ -247,7 +250,7 @@ def check_call(call: ToolCallRecord) -> None:
         raise InvalidInput(
             f"the state of call {call.tool_call_id!r} must be one of {sorted(_STATES)}, not {call.state!r}"
         )
-    if call.state == "pending" and call.payload_json("output", "output") != b"null":
+    if call.state == "pending" and call.output is not None:
         raise InvalidInput(
             f"call {call.tool_call_id!r} is pending and has an output; its output must be None until then"
         )
@@ -259,24 +262,34 @@ def _check_optional_text(value: object, what: str) -> None:
 
 
 def _body_of(message: Message) -> _Body:
-    metadata = message.metadata
+    if message.metadata is not None:
+        exact_json.check(message.metadata, "metadata")
     return _Body(
         content=message.content,
-        parts=tuple(map(_part_to, message.parts)) if message.parts else (),
-        tool_calls=tuple(map(_call_to, message.tool_calls)) if message.tool_calls else (),
+        parts=tuple([_part_to(each) for each in message.parts]) if message.parts else (),
+        tool_calls=tuple([_call_to(each) for each in message.tool_calls]) if message.tool_calls else (),
         tool_call_id=message.tool_call_id,
-        metadata=None if metadata is None else Raw(exact_json.encode(metadata, "metadata")),
+        metadata=message.metadata,
     )
 
 
+def _encoded(message: Message) -> bytes:
+    try:
+        return exact_json.encode_checked(_body_of(message))
+    except ValueError as error:
+        if isinstance(error, InvalidInput):
+            raise
+        raise InvalidInput(f"a number in this message cannot be kept exactly: {error}") from error
+
+
 def _call_to(call: ToolCallRecord) -> _Call:
-    what = f"tool call {call.tool_call_id!r}"
+    what = call.tool_call_id
     return _Call(
         call.tool_name,
         call.tool_call_id,
         call.state,
-        Raw(call.payload_json("input", f"the input of {what}")),
-        Raw(call.payload_json("output", f"the output of {what}")),
+        call.payload("input", f"the input of tool call {what!r}"),
+        call.payload("output", f"the output of tool call {what!r}"),
     )
 
 
@@ -286,9 +299,9 @@ def _call_from(call: _Call) -> ToolCallRecord:
 
 def _part_to(part: Part) -> TextPart | ThinkingPart | ImagePart | FilePart | _ToolResult | _Opaque:
     if isinstance(part, ToolResultPart):
-        return _ToolResult(Raw(part.payload_json("output", "a tool result")), part.is_error, part.tool_call_id)
+        return _ToolResult(part.payload("output", "a tool result"), part.is_error, part.tool_call_id)
     if isinstance(part, OpaquePart):
-        return _Opaque(part.dialect, Raw(part.payload_json("value", "an opaque part")))
+        return _Opaque(part.dialect, part.payload("value", "an opaque part"))
     try:
         return msgspec.convert(msgspec.to_builtins(part), type(part))  # a Struct does not check its fields when built
     except msgspec.ValidationError as error:

@@ -32,8 +32,12 @@ _decode = msgspec.json.Decoder().decode
 
 
 def check(value: JsonValue, what: str) -> None:
-    """Raise InvalidInput, naming the place inside `value`, if JSON cannot carry `value` exactly."""
-    encode(value, what)
+    """Raise InvalidInput, naming the place inside `value`, if JSON cannot carry `value` exactly.
+
+    An integer of too many digits is left to the encoder, which refuses it.
+    """
+    if not _is_exact(value, limits.json_depth_max):
+        raise _refusal(value, what)
 
 
 def encode(value: JsonValue, what: str = "value") -> bytes:
@@ -42,16 +46,23 @@ def encode(value: JsonValue, what: str = "value") -> bytes:
     Raises:
         InvalidInput: JSON cannot carry it exactly.
     """
-    if _is_exact(value, limits.json_depth_max):
-        try:
-            return encode_checked(value)
-        except ValueError:
-            pass  # an integer of too many digits
-    raise InvalidInput(f"{what} cannot be kept exactly: {_explain(value, what, limits.json_depth_max)}")
+    check(value, what)
+    try:
+        return encode_checked(value)
+    except ValueError:
+        raise _refusal(value, what) from None
+
+
+def _refusal(value: JsonValue, what: str) -> InvalidInput:
+    return InvalidInput(f"{what} cannot be kept exactly: {_explain(value, what, limits.json_depth_max)}")
 
 
 def encode_checked(value: JsonValue) -> bytes:
-    """Return a value that `check` has passed, or a Struct made of such values, as compact UTF-8 JSON."""
+    """Return a value that `check` has passed, or a Struct made of such values, as compact UTF-8 JSON.
+
+    Raises:
+        ValueError: an integer in it has too many digits.
+    """
     try:
         return _encode(value)
     except UnicodeEncodeError:

@@ -57,17 +57,19 @@ class _Undecoded:
         _assign(self, name, value)
         return value
 
-    def payload_json(self, name: str, what: str) -> bytes:
-        """Return a payload's JSON text: the stored one while untouched, else its value's.
+    def payload(self, name: str, what: str) -> JsonValue | Raw:
+        """Return a payload to encode: its JSON text while untouched, else its value, checked.
 
         Raises:
-            InvalidInput: JSON cannot carry the value exactly.
+            InvalidInput: JSON cannot carry the value exactly; `what` names it.
         """
         try:
             value = object.__getattribute__(self, name)
         except AttributeError:
-            return bytes(self._texts[name])
-        return exact_json.encode(value, what)
+            text = self._texts[name]
+            return text if isinstance(text, Raw) else Raw(text)
+        exact_json.check(value, what)
+        return value
 
 
 @dataclass(frozen=True, slots=True)
