@@ -104,6 +104,17 @@ class Entry(Struct, frozen=True, gc=False):
     created_at_ms: int
     body: bytes
 
+    def as_new(self) -> NewEntry:
+        """Return the entry as one to store again: the same in everything but its place."""
+        return NewEntry(
+            entry_id=self.entry_id,
+            kind=self.kind,
+            role=self.role,
+            dialect=self.dialect,
+            created_at_ms=self.created_at_ms,
+            body=self.body,
+        )
+
 
 class Head(Struct, frozen=True):
     """What is known about a conversation without reading its entries.

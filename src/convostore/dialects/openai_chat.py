@@ -72,10 +72,7 @@ def native(entry: Entry) -> JsonObject:
     Raises:
         ValueError: the body is not a JSON object.
     """
-    plain = exact_json.decode(entry.body)
-    if not isinstance(plain, dict):
-        raise ValueError(f"not an {DIALECT} body: {type(plain).__name__}")
-    return plain
+    return exact_json.decode_object(entry.body)
 
 
 def read(entry: Entry, conversation_id: str | None = None) -> Message:

@@ -14,7 +14,7 @@ from typing import Final, Literal, TypeAlias
 
 from msgspec import Struct
 
-from convostore.contracts.backend import Backend, Change, Entry, Head, NewEntry
+from convostore.contracts.backend import Backend, Change, Entry, Head
 from convostore.errors import ConflictError
 from convostore.ids import derived_id
 from convostore.interchange.carton import Carton
@@ -63,7 +63,7 @@ async def compare(carton: Carton, target: Backend) -> Standing:
             for entry in chunk.entries:
                 there.add(entry)
                 mine = next(source, None)
-                if mine is None or _new(mine) != _new(entry):
+                if mine is None or mine.as_new() != entry.as_new():
                     return Standing("other", f"entry {there.entry_count} ({entry.entry_id!r}) differs")
     except Overtaken:
         return Standing("other", "somebody is rewriting it")
@@ -131,24 +131,13 @@ def changes(carton: Carton, standing: Standing) -> Iterator[Change]:
             created_at_ms=line.created_at_ms,
             fields=fields,
             documents=documents,
-            append=tuple(_new(entry) for entry in batch.entries),
+            append=tuple(entry.as_new() for entry in batch.entries),
         )
         revision, fields, documents = next_revision, {}, {}
 
 
 def _revision(carton: Carton, fingerprint: str) -> str:
     return derived_id("copy", carton.head.born, fingerprint)
-
-
-def _new(entry: Entry) -> NewEntry:
-    return NewEntry(
-        entry_id=entry.entry_id,
-        kind=entry.kind,
-        role=entry.role,
-        dialect=entry.dialect,
-        created_at_ms=entry.created_at_ms,
-        body=entry.body,
-    )
 
 
 class _Batch(Struct):

@@ -18,7 +18,7 @@ import msgspec
 from convostore import limits
 from convostore.errors import InvalidInput
 
-__all__ = ["JsonObject", "JsonValue", "check", "decode", "encode", "encode_checked"]
+__all__ = ["JsonObject", "JsonValue", "check", "decode", "decode_object", "encode", "encode_checked"]
 
 JsonValue: TypeAlias = Any
 """dict with str keys, list, str, int, float, bool or None, all the way down; what `check` accepts."""
@@ -90,6 +90,18 @@ def decode(data: bytes) -> JsonValue:
         if not _is_exact(value, 10**6):
             raise ValueError("a number in this JSON is out of range") from None
         return value
+
+
+def decode_object(data: bytes) -> JsonObject:
+    """Return the JSON object that `data` is the text of.
+
+    Raises:
+        ValueError: it is not JSON, or no object.
+    """
+    value = decode(data)
+    if not isinstance(value, dict):
+        raise ValueError(f"a JSON {type(value).__name__}, not an object")
+    return value
 
 
 def _refuse_constant(name: str) -> NoReturn:

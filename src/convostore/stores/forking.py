@@ -10,7 +10,6 @@ from convostore.errors import ConversationExistsError, ConversationNotFoundError
 from convostore.ids import Clock, Mint
 from convostore.model.conversation import Conversation
 from convostore.stores.heads import FORKED_FROM, METADATA, TITLE, conversation_of, encoded
-from convostore.stores.saving import as_new
 from convostore.stores.transcript import transcribe
 
 __all__ = ["fork"]
@@ -29,7 +28,7 @@ async def fork(
     entries = _up_to(snapshot.entries, conversation_id, after)
     origin = {"conversation_id": conversation_id, "message_id": entries[-1].entry_id if entries else None}
     head: Head | None = None
-    for chunk in _chunks([as_new(each) for each in entries]):
+    for chunk in _chunks([each.as_new() for each in entries]):
         source = snapshot.head
         change = Change(
             conversation_id=new,

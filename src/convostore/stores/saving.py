@@ -27,7 +27,7 @@ from convostore.stores.alignment import Alignment, align
 from convostore.stores.projection import Projected, Rewriting, View, key_of
 from convostore.stores.transcript import Transcript, transcribe
 
-__all__ = ["Plan", "as_entry", "as_new", "plan_save", "reworded"]
+__all__ = ["Plan", "as_entry", "plan_save", "reworded"]
 
 
 class Plan(Struct, frozen=True):
@@ -80,9 +80,9 @@ def _difference(before: Sequence[Entry], after: Sequence[Entry]) -> Plan:
     return Plan(
         remove=tuple(each.entry_id for each in before if each.position not in kept),
         replace=tuple(
-            as_new(each) for each in after if each.position in kept and as_new(each) != as_new(places[each.position])
+            each.as_new() for each in after if each.position in kept and each.as_new() != places[each.position].as_new()
         ),
-        append=tuple(as_new(each) for each in after if each.position not in kept),
+        append=tuple(each.as_new() for each in after if each.position not in kept),
     )
 
 
@@ -222,7 +222,7 @@ class _Draft:
                 for index in self._belonging(self._shown[i].anchor):
                     if index not in moved:
                         moved.add(index)
-                        append.append(self._rewritten.get(index) or as_new(self._transcript.records[index].entry))
+                        append.append(self._rewritten.get(index) or self._transcript.records[index].entry.as_new())
         records = self._transcript.records
         return Plan(
             remove=tuple(records[index].entry.entry_id for index in sorted(self._dropped | moved)),
@@ -276,18 +276,6 @@ class _BluntestDraft(_Draft):
         return not message.tool_calls and message.role != "tool" and index not in self._transcript.folded
 
 
-def as_new(entry: Entry) -> NewEntry:
-    """Return a stored entry as one to store again, the same in everything that is its own."""
-    return NewEntry(
-        entry_id=entry.entry_id,
-        kind=entry.kind,
-        role=entry.role,
-        dialect=entry.dialect,
-        created_at_ms=entry.created_at_ms,
-        body=entry.body,
-    )
-
-
 def reworded(entry: Entry, old: Message, message: Message) -> NewEntry | None:
     """Return `entry`, whose reading is `old`, saying `message` in its own dialect; None if that dialect is unknown.
 
@@ -301,7 +289,7 @@ def reworded(entry: Entry, old: Message, message: Message) -> NewEntry | None:
     if revise is None:
         return None
     plain = revise(entry, old, message)
-    return structs.replace(as_new(entry), created_at_ms=created_at_ms, body=exact_json.encode(plain, "message"))
+    return structs.replace(entry.as_new(), created_at_ms=created_at_ms, body=exact_json.encode(plain, "message"))
 
 
 _REVISERS: Final = {
