@@ -40,37 +40,51 @@ class Portal:
         self._closed = False
 
     def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
-        """Run `coroutine` in the portal's loop and return its result; interrupted, cancel it."""
-        try:
-            loop = self._running_loop()
-        except BaseException:
-            coroutine.close()
-            raise
-        future = asyncio.run_coroutine_threadsafe(coroutine, loop)
+        """Run `coroutine` in the portal's loop and return its result; interrupted, cancel it.
+
+        Raises:
+            ClosedError: the portal was closed, before the call or during it.
+        """
+        with self._lock:
+            if self._closed:
+                coroutine.close()
+                raise ClosedError("this store was closed; open it again")
+            if self._loop is None or self._pid != os.getpid():
+                self._start()
+            assert self._loop is not None
+            future = asyncio.run_coroutine_threadsafe(coroutine, self._loop)
         try:
             return future.result()
-        except BaseException:
+        except BaseException as error:
+            if future.cancelled() and self._closed:
+                raise ClosedError(
+                    "this store was closed during the call; open it again and look what was kept"
+                ) from error
             future.cancel()
             raise
 
-    def _running_loop(self) -> asyncio.AbstractEventLoop:
-        with self._lock:
-            if self._closed:
-                raise ClosedError("this store was closed; open it again")
-            if self._loop is None or self._pid != os.getpid():
-                self._loop, self._pid = asyncio.new_event_loop(), os.getpid()
-                self._thread = threading.Thread(target=self._loop.run_forever, name="convostore-portal", daemon=True)
-                self._thread.start()
-            return self._loop
+    def _start(self) -> None:
+        self._loop, self._pid = asyncio.new_event_loop(), os.getpid()
+        self._thread = threading.Thread(target=self._loop.run_forever, name="convostore-portal", daemon=True)
+        self._thread.start()
 
     def close(self) -> None:
-        """Stop the loop and wait for its thread; may be repeated."""
+        """Cancel what still runs, stop the loop and wait for its thread; may be repeated."""
         with self._lock:
             loop, self._loop, self._closed = self._loop, None, True
         if loop is not None and self._pid == os.getpid():
+            asyncio.run_coroutine_threadsafe(_cancel_others(), loop).result()
             loop.call_soon_threadsafe(loop.stop)
             self._thread.join()
             loop.close()
+
+
+async def _cancel_others() -> None:
+    """Cancel every other task of this loop and wait until each has ended."""
+    others = asyncio.all_tasks() - {asyncio.current_task()}
+    for each in others:
+        each.cancel()
+    await asyncio.gather(*others, return_exceptions=True)
 
 
 class _Blocking:

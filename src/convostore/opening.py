@@ -8,6 +8,7 @@ import pathlib
 from collections.abc import Callable
 from types import TracebackType
 from typing import Any, Final, Self
+from urllib.parse import quote
 
 from convostore.backends.memory import MemoryBackend
 from convostore.contracts.backend import Backend
@@ -108,6 +109,8 @@ def open_backend(url: str | os.PathLike[str], **options: Any) -> Backend:
         url = _url_of(pathlib.Path(url))
     if type(url) is not str:
         raise InvalidInput(f"a store is opened by a URL or a path, not by {type(url).__name__}")
+    if not url:
+        raise InvalidInput("the URL of the store is empty; write e.g. sqlite:///chats.db")
     scheme, colon, _ = url.partition(":")
     if not colon or "/" in scheme or len(scheme) < 2:
         raise InvalidInput(
@@ -119,8 +122,7 @@ def open_backend(url: str | os.PathLike[str], **options: Any) -> Backend:
 def _url_of(path: pathlib.Path) -> str:
     if path.is_dir():
         raise InvalidInput(f"{str(path)!r} is a folder; this version keeps SQLite files only, name one inside it")
-    quoted = str(path).replace("%", "%25").replace("?", "%3F").replace("#", "%23")
-    return f"sqlite:///{quoted}"
+    return f"sqlite:///{quote(os.fsencode(path), safe='/')}"
 
 
 def _factory(scheme: str) -> Callable[..., Backend]:

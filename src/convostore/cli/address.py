@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from typing import Annotated, TypeAlias
-from urllib.parse import unquote, urlsplit
 
 import typer
 
@@ -48,15 +47,9 @@ def open_existing(url: str) -> opening.Store:
         NotFoundError: there is no such file.
     """
     store = opening.open(url)
-    path = _sqlite_path(url)
+    path: str | None = getattr(store.backend, "path", None)
     if path is not None and not os.path.exists(path):
         raise NotFoundError(
             f"there is no store at {path!r}; create one with: convostore import FILE --to {url}, or check --store"
         )
     return store
-
-
-def _sqlite_path(url: str) -> str | None:
-    parts = urlsplit(url)
-    path = unquote(parts.path)
-    return None if parts.scheme != "sqlite" or path in ("", "/", "/:memory:") else path[1:]

@@ -59,7 +59,7 @@ class Chat(StorageAdapterMixin):
             self._backend,
             self._view,
             conversation_id,
-            items,
+            list(items),
             # A conversation without a title is shown with an empty one; saving that back must not give it one.
             fields=encoded(**{TITLE: plain["title"] or None, CHAT_EXTRA: extra or None}),
             clock=self._clock,

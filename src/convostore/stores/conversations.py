@@ -29,6 +29,7 @@ from convostore.model.page import Page
 from convostore.model.times import datetime_from_ms, ms_from_datetime
 from convostore.stores import editing, forking, tool_calls
 from convostore.stores.heads import METADATA, RATING, RATING_COMMENT, TITLE, conversation_of, encoded
+from convostore.stores.listed import listed
 from convostore.stores.loading import Selection, load
 from convostore.stores.salvaging import salvage
 
@@ -125,6 +126,7 @@ class Conversations:
     ) -> list[Message]:
         """Append `messages` in one commit and return them as stored."""
         check_id(conversation_id, "conversation id")
+        messages = listed(messages, "messages")  # the caller may change the list while it waits
         try:
             if not messages:
                 if await self._backend.read(conversation_id) is None:

@@ -21,6 +21,7 @@ from convostore.model.times import ms_from_datetime
 from convostore.model.todo import AgentInfo, TodoItem, TodoSnapshot
 from convostore.stores.excerpt import read_excerpt
 from convostore.stores.list_saving import save_list
+from convostore.stores.listed import listed
 from convostore.stores.loading import check_limit
 from convostore.stores.session_view import SessionView
 
@@ -45,14 +46,14 @@ class Sessions:
     async def save_messages(self, session_id: str, messages: Sequence[SessionMessage]) -> None:
         """Make the session's messages be `messages`, in one commit."""
         check_id(session_id, "session id")
-        values = [cast(JsonObject, each) for each in messages]
+        values = [cast(JsonObject, each) for each in listed(messages, "messages")]
         await save_list(self._backend, self._view, session_id, values, clock=self._clock, mint=self._mint)
 
     async def append_messages(self, session_id: str, messages: Sequence[SessionMessage]) -> None:
         """Add to the end, creating the session if need be."""
         check_id(session_id, "session id")
         now = self._clock()
-        values = [cast(JsonObject, each) for each in messages]
+        values = [cast(JsonObject, each) for each in listed(messages, "messages")]
         entries = tuple(self._view.write(each, entry_id=self._mint(), now_ms=now) for each in values)
         if entries:
             await self._backend.commit(structs.replace(self._change(session_id), append=entries))
@@ -162,7 +163,9 @@ def _plain(value: object) -> object:
 def _since_ms(since: int | datetime | None) -> int | None:
     if since is None or type(since) is int:
         return since
-    return ms_from_datetime(since, "since")  # type: ignore[arg-type]  # refuses what is none
+    if not isinstance(since, datetime):
+        raise InvalidInput(f"since must be whole milliseconds or an aware datetime, not {type(since).__name__}")
+    return ms_from_datetime(since, "since")
 
 
 def _wanted(message: JsonObject, role: str | None, since_ms: int | None) -> bool:

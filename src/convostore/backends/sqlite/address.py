@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from typing import Final
-from urllib.parse import parse_qsl, unquote, urlsplit
+from urllib.parse import parse_qsl, unquote_to_bytes, urlsplit
 
 from convostore.backends.sqlite.backend import SqliteBackend
 from convostore.errors import InvalidInput
@@ -24,10 +25,12 @@ def from_url(url: str, **options: object) -> SqliteBackend:
     Raises:
         InvalidInput: another scheme, a host, a fragment, no file, an unknown option or a value that is none.
     """
+    if any(control in url for control in "\r\n\t"):  # which urlsplit would drop, and open another file
+        raise InvalidInput(f"{url!r} holds a control character; write it as %0A, %0D or %09")
     try:
         parts = urlsplit(url)
         query = parse_qsl(parts.query, keep_blank_values=True, strict_parsing=bool(parts.query), errors="strict")
-        path = unquote(parts.path, errors="strict")
+        path = os.fsdecode(unquote_to_bytes(parts.path))
     except (ValueError, AttributeError) as error:
         raise InvalidInput(f"{url!r} is not the URL of a SQLite store ({error}); {_FORMS}") from error
     if parts.scheme != "sqlite" or "://" not in url:

@@ -71,6 +71,11 @@ class SqliteBackend:
         return f"SqliteBackend({self._path!r})"
 
     @property
+    def path(self) -> str | None:
+        """The file, absolute; None in memory."""
+        return self._path
+
+    @property
     def capabilities(self) -> frozenset[Capability]:
         """`indexed`, `find_entry` and `self_check`; in a file `durable` and `multi_process` too."""
         return _IN_MEMORY if self._path is None else _IN_A_FILE

@@ -1,0 +1,68 @@
+"""The blocking facade: one thread behind it, whatever happens in front of it."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+
+import pytest
+
+import convostore
+from convostore import blocking, opening
+from convostore.blocking import BlockingChat, BlockingSessions, BlockingStore
+from convostore.stores.chat import Chat
+from convostore.stores.conversations import Conversations
+from convostore.stores.sessions import Sessions
+
+
+@pytest.mark.parametrize("url", ["memory://", "sqlite:///b.db"])
+def test_closing_ends_every_call(url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Calls under way in other threads when the store is closed return or raise ClosedError; none waits for ever."""
+    monkeypatch.chdir(tmp_path)
+    for _ in range(10):
+        store = blocking.open(url)
+        conversation = store.create_conversation("context", "subject")
+        ended: list[str] = []
+
+        def work(store: BlockingStore = store, id: str = conversation.id, ended: list[str] = ended) -> None:
+            try:
+                while True:
+                    store.append_messages(id, [convostore.Message(role="user", content="x")])
+                    store.load_messages(id)
+            except convostore.ClosedError:
+                ended.append("closed")
+
+        threads = [threading.Thread(target=work, daemon=True) for _ in range(6)]
+        for thread in threads:
+            thread.start()
+        store.load_messages(conversation.id)
+        store.close()
+        for thread in threads:
+            thread.join(timeout=20)
+        assert ["closed"] * 6 == ended
+
+
+def test_a_closed_store_says_so() -> None:
+    """After close every call raises ClosedError, and closing again is no error."""
+    store = blocking.open("memory://")
+    store.close()
+    store.close()
+    with pytest.raises(convostore.ClosedError):
+        store.find_by_id("c")
+    with pytest.raises(convostore.ClosedError):
+        list(store.chat.iterate_conversations())
+
+
+@pytest.mark.parametrize(
+    ("facade", "store"),
+    [
+        (BlockingStore, Conversations),
+        (BlockingSessions, Sessions),
+        (BlockingChat, Chat),
+        (BlockingStore, opening.Store),
+    ],
+)
+def test_every_method_is_there(facade: type, store: type) -> None:
+    """Every public name of a store has its counterpart without await; only `close` has another name."""
+    public = {name for name in dir(store) if not name.startswith("_")} - {"aclose"}
+    assert set() == public - set(dir(facade))
