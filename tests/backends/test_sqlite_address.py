@@ -43,7 +43,6 @@ def test_a_url_names_a_file(url: str, path: str | None) -> None:
         "sqlite://host/chats.db",
         "sqlite:///",
         "sqlite:///a%00b",
-        "sqlite:///a%ff",
         "sqlite:///a.db#part",
         "sqlite:///a.db#",
         "sqlite:///a.db?mode=ro",
