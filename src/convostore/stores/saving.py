@@ -53,23 +53,25 @@ def plan_save(
     written = [view.write(value, entry_id=mint(), now_ms=now_ms) for value in values]
     new_keys = [key_of(value) for value in values]
     log: Sequence[Entry] = entries
+    last = entries[-1].position if entries else 0
     for way in (_Draft, _Draft, _BlunterDraft, _BlunterDraft, _BlunterDraft):
         # A change may alter what is shown elsewhere (which call a result answers), so the next step begins from what came
         # of the one before, and sees that as a difference too.
-        log = _applied(log, way(view, transcribe(log, conversation_id), values, written, new_keys, mint).plan())
+        draft = way(view, transcribe(log, conversation_id), values, written, new_keys, mint)
+        log = _applied(log, draft.plan(), last)
         if [key_of(each.value) for each in view.project(transcribe(log, conversation_id))] == new_keys:
             return _difference(entries, log)
     return _BluntestDraft(view, transcribe(entries, conversation_id), values, written, new_keys, mint).plan()
 
 
-def _applied(entries: Sequence[Entry], plan: Plan) -> list[Entry]:
-    """Return the log as it would be once `plan` is committed."""
+def _applied(entries: Sequence[Entry], plan: Plan, last: int) -> list[Entry]:
+    """Return the log as it would be once `plan` is committed; positions up to `last` are not given again."""
     replaced = {each.entry_id: each for each in plan.replace}
     removed = set(plan.remove)
     log = [
         as_entry(replaced.get(each.entry_id, each), each.position) for each in entries if each.entry_id not in removed
     ]
-    last = entries[-1].position if entries else 0
+    last = max(last, entries[-1].position if entries else 0)
     return log + [as_entry(each, last + 1 + k) for k, each in enumerate(plan.append)]
 
 
