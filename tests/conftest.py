@@ -8,6 +8,7 @@ import asyncio
 import gc
 import os
 import platform
+import signal
 import sqlite3
 import sys
 import threading
@@ -18,6 +19,9 @@ from typing import Any
 
 import msgspec
 import pytest
+
+# A shell starts background jobs with SIGINT ignored, and what we start would inherit that: Ctrl-C tests would hang.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 _DESCRIPTORS = Path("/proc/self/fd")
 _blocked_s_max = 5.0

@@ -219,8 +219,10 @@ async def test_a_conversation_without_positions_left_is_refused(backend: SqliteB
     with backend._engine._writing as connection:
         there = decode_head(connection.execute(SELECT_HEAD, ("c",)).fetchone())
         assert there is not None
-        row = encode_head(1, structs.replace(there.head, last_stamp=(1 << 32) - 2), None, {})
-        connection.execute("UPDATE conversations SET last_stamp = ?, checksum = ? WHERE number = 1", (row[9], row[13]))
+        near = structs.replace(there.head, last_stamp=(1 << 32) - 2, last_rewrite=(1 << 32) - 2)
+        row = encode_head(1, near, None, {})
+        statement = "UPDATE conversations SET last_stamp = ?, last_rewrite = ?, checksum = ? WHERE number = 1"
+        connection.execute(statement, (row[9], row[10], row[13]))
     await refused(InvalidInput, backend.commit(change("c", entry("a"), entry("b"))))
     await backend.commit(change("c", entry("last")))
     await refused(InvalidInput, backend.commit(change("c", entry("b"))))

@@ -44,3 +44,41 @@ async def test_what_is_no_list_is_refused(given: Any) -> None:
     ):
         with pytest.raises(convostore.InvalidInput, match="must be a list"):
             await call
+
+
+async def test_a_long_list_in_another_order_keeps_its_entries() -> None:
+    """However many messages change places, every entry keeps its id; a list of thousands is no matter of minutes."""
+    store = convostore.InMemoryConversationStore()
+    conversation = await store.create_conversation("context", "subject")
+    sent = [Message(role="user", content=str(n), metadata={"n": n}) for n in range(3000)]
+    await store.append_messages(conversation.id, sent)
+    before = {each.id: each.content for each in await store.load_messages(conversation.id)}
+    messages = await store.sessions.load_messages(conversation.id)
+    await store.sessions.save_messages(conversation.id, [*messages[1::2], *messages[::2]])
+    after = await store.load_messages(conversation.id)
+    assert [str(n) for n in (*range(1, 3000, 2), *range(0, 3000, 2))] == [each.content for each in after]
+    assert before == {each.id: each.content for each in after}
+
+
+async def test_a_call_whose_entry_was_changed_into_another_is_added_again() -> None:
+    """A tool call can be added and finished although an entry that once held it now holds something else."""
+    store = convostore.InMemoryConversationStore()
+    item: Any = {
+        "id": 1,
+        "type": "tool_call",
+        "toolCall": {"id": "c", "name": "n", "arguments": {}, "status": "pending"},
+    }
+    await store.chat.save_conversation({"id": "x", "title": "", "items": []})
+    await store.chat.append_item("x", item)
+    other: Any = {"id": 1, "type": "message", "role": "user", "content": "instead"}
+    await store.chat.save_conversation({"id": "x", "title": "", "items": [other]})
+    assert await asyncio.wait_for(store.chat.append_item("x", item), 10)
+    assert [other, item] == await store.chat.get_conversation_items("x")
+    called: Any = {"type": "toolCall", "id": "s", "name": "n", "arguments": {}}
+    asking: Any = {"role": "assistant", "content": [called]}
+    await store.sessions.append_messages("y", [asking])
+    await store.finish_tool_call("y", "s", "success", 1)
+    messages: Any = await store.sessions.load_messages("y")
+    messages[1]["toolCallId"] = "other"
+    await store.sessions.save_messages("y", messages)
+    assert 2 == (await asyncio.wait_for(store.finish_tool_call("y", "s", "success", 2), 10)).output

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Hashable, Sequence
 from typing import Final
 
@@ -9,8 +10,8 @@ from msgspec import Struct
 
 __all__ = ["Alignment", "align"]
 
-_product_max: Final = 4_000_000
-"""Beyond this, elements that differ are paired by place: an exact alignment may take quadratic time."""
+_product_max: Final = 250_000
+"""Beyond this, equal elements are told apart by their order alone: looking at their neighbours may take quadratic time."""
 
 
 class Alignment(Struct):
@@ -46,13 +47,46 @@ def _equal(old: Sequence[bytes], new: Sequence[bytes]) -> list[int | None]:
         end += 1
     middle_old, middle_new = old[begin : len(old) - end], new[begin : len(new) - end]
     matches: list[int | None] = [*range(begin), *[None] * len(middle_new), *range(len(old) - end, len(old))]
-    if middle_old and middle_new and len(middle_old) * len(middle_new) <= _product_max:
-        from difflib import SequenceMatcher  # only for lists that were changed in their middle
-
-        for block in SequenceMatcher(None, middle_old, middle_new, autojunk=False).get_matching_blocks():
-            for k in range(block.size):
-                matches[begin + block.b + k] = begin + block.a + k
+    if len(middle_old) * len(middle_new) <= _product_max:
+        pairs = _common(middle_old, middle_new)
+    else:
+        pairs = _increasing(middle_old, middle_new)
+    for i, j in pairs:
+        matches[begin + j] = begin + i
     return matches
+
+
+def _common(old: Sequence[bytes], new: Sequence[bytes]) -> list[tuple[int, int]]:
+    """Return a long common subsequence as pairs of indexes. Cost: up to the product of the lengths."""
+    from difflib import SequenceMatcher  # only for lists that were changed in their middle
+
+    blocks = SequenceMatcher(None, old, new, autojunk=False).get_matching_blocks()
+    return [(block.a + k, block.b + k) for block in blocks for k in range(block.size)]
+
+
+def _increasing(old: Sequence[bytes], new: Sequence[bytes]) -> list[tuple[int, int]]:
+    """Return the longest common subsequence if each n-th occurrence of a key is the n-th occurrence in the other list.
+
+    The longest increasing run of places, by patience sorting. Cost: n log n.
+    """
+    places: dict[bytes, list[int]] = {}
+    for i in reversed(range(len(old))):
+        places.setdefault(old[i], []).append(i)
+    tops: list[int] = []
+    ends: list[tuple[int, int]] = []  # the pair on top of each pile
+    before: dict[tuple[int, int], tuple[int, int] | None] = {}
+    for j, key in enumerate(new):
+        if places.get(key):
+            pair = (places[key].pop(), j)
+            pile = bisect_left(tops, pair[0])
+            before[pair] = ends[pile - 1] if pile else None
+            tops[pile : pile + 1], ends[pile : pile + 1] = [pair[0]], [pair]
+    run: list[tuple[int, int]] = []
+    last = ends[-1] if ends else None
+    while last is not None:
+        run.append(last)
+        last = before[last]
+    return run[::-1]
 
 
 def _find_moved(alignment: Alignment, old: Sequence[bytes], new: Sequence[bytes]) -> None:

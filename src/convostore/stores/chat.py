@@ -138,14 +138,17 @@ class Chat(StorageAdapterMixin):
     async def _put_tool_call(self, conversation_id: str, item: JsonObject) -> None:
         """Replace the shown tool call of the same toolCall.id, whoever recorded it, or append the item."""
         call_id = item["toolCall"]["id"]
+        collided = False
         while True:
             head, transcript, where = await find_call(
                 self._backend, conversation_id, lambda t, c: t.call(c).tool_call_id == call_id
             )
             change = self._change(conversation_id)
             if where is None:
-                # Derived from what was read, so that two who add the same call at once cannot both append it.
-                entry_id = derived_id("tool_call", conversation_id, head.born, call_id)
+                # Derived from what was read, so that two who add the same call at once cannot both append it. If the id is
+                # taken and the call still is not there, its entry was changed into something else since.
+                derived = derived_id("tool_call", conversation_id, head.born, call_id)
+                entry_id = self._mint() if collided else derived
                 entry = chat_item.write(cast(ChatItem, item), entry_id=entry_id, now_ms=change.at_ms)
                 change = structs.replace(change, append=(entry,))
             else:
@@ -156,9 +159,12 @@ class Chat(StorageAdapterMixin):
                 await self._backend.commit(change)
             except ConversationNotFoundError:
                 raise
-            except (RevisionConflictError, DuplicateEntryError, NotFoundError):
+            except DuplicateEntryError:
+                collided = True
+            except (RevisionConflictError, NotFoundError):
                 continue
-            return
+            else:
+                return
 
     async def get_conversation_items(self, conversation_id: str) -> list[ChatItem]:
         """Return the items, oldest first; [] when there is no such conversation."""

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping, Sequence
+from typing import Final
 
 from convostore.contracts.backend import Backend, Change, Window
 from convostore.errors import ConversationExistsError, ConversationNotFoundError, RevisionConflictError
@@ -12,6 +14,9 @@ from convostore.stores.projection import View
 from convostore.stores.saving import plan_save
 
 __all__ = ["save_list"]
+
+_HURRIED_MAX: Final = 1000
+"""Beyond this many entries and values a plan is made in a thread, so that the event loop's other tasks go on."""
 
 
 async def save_list(
@@ -42,7 +47,10 @@ async def save_list(
         if snapshot is None and not may_create:
             return False
         entries = snapshot.entries if snapshot else ()
-        plan = plan_save(view, entries, conversation_id, values, clock(), mint)
+        if len(entries) + len(values) > _HURRIED_MAX:
+            plan = await asyncio.to_thread(plan_save, view, entries, conversation_id, values, clock(), mint)
+        else:
+            plan = plan_save(view, entries, conversation_id, values, clock(), mint)
         known = snapshot.head.fields if snapshot else {}
         changed = {name: value for name, value in fields.items() if known.get(name) != value}
         if snapshot is not None and not plan and not changed:

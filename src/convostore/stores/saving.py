@@ -44,14 +44,16 @@ class Plan(Struct, frozen=True):
 def plan_save(
     view: View, entries: Sequence[Entry], conversation_id: str, values: Sequence[JsonObject], now_ms: int, mint: Mint
 ) -> Plan:
-    """Return the change after which `view` shows `values` of the log that now is `entries`. Cost: both lists, once or twice.
+    """Return the change after which `view` shows `values` of the log that now is `entries`.
+
+    Cost: that of both lists, a few times over.
 
     Raises:
         InvalidInput: a value is not what this store keeps.
         CorruptDataError: an entry of a dialect we know is not one of it.
     """
     written = [view.write(value, entry_id=mint(), now_ms=now_ms) for value in values]
-    new_keys = [key_of(value) for value in values]
+    new_keys = [each.body for each in written]
     log: Sequence[Entry] = entries
     last = entries[-1].position if entries else 0
     for way in (_Draft, _Draft, _BlunterDraft, _BlunterDraft, _BlunterDraft):
@@ -113,6 +115,7 @@ class _Draft:
         self._written = written
         self._mint = mint
         self._shown = view.project(transcript)
+        self._anchors = {each.record: each.anchor for each in self._shown}
         self._readings = [each.message for each in transcript.records]
         self._rewritten: dict[int, NewEntry] = {}
         self._dropped: set[int] = set()
@@ -188,7 +191,8 @@ class _Draft:
         gone = set(range(len(self._shown))) - set(self._matches) - self._removed
         # Backwards, so that dropping one of a record's calls does not renumber those still to be dropped.
         for i in sorted(gone, reverse=True):
-            if self._shown[i].record not in self._dropped | self._overwritten:
+            record = self._shown[i].record
+            if record not in self._dropped and record not in self._overwritten:
                 self._apply(self._view.remove(self._transcript, self._shown[i]))
         self._removed |= gone
         return bool(gone)
@@ -226,21 +230,23 @@ class _Draft:
                         moved.add(index)
                         append.append(self._rewritten.get(index) or self._transcript.records[index].entry.as_new())
         records = self._transcript.records
+        gone = self._dropped | moved
         return Plan(
-            remove=tuple(records[index].entry.entry_id for index in sorted(self._dropped | moved)),
-            replace=tuple(
-                each for index, each in sorted(self._rewritten.items()) if index not in moved | self._dropped
-            ),
+            remove=tuple(records[index].entry.entry_id for index in sorted(gone)),
+            replace=tuple(each for index, each in sorted(self._rewritten.items()) if index not in gone),
             append=tuple(append),
         )
 
     def _belonging(self, anchor: int) -> list[int]:
         """Return the records that must move along with `anchor`: what folds into it, and unseen answers to its calls."""
-        elsewhere = {each.record for each in self._shown if each.anchor != anchor}
         transcript = self._transcript
         answers = [transcript.answers.get(each) for each in transcript.calls_shown_with(anchor)]
         along = (anchor, *transcript.folded.get(anchor, ()), *answers)
-        return [each for each in along if each is not None and each not in elsewhere | self._dropped]
+        return [
+            each
+            for each in along
+            if each is not None and each not in self._dropped and self._anchors.get(each, anchor) == anchor
+        ]
 
 
 class _BlunterDraft(_Draft):

@@ -79,6 +79,7 @@ async def finish(
     if type(tool_call_id) is not str:
         raise InvalidInput(f"tool_call_id must be a string, not {type(tool_call_id).__name__}")
     wanted = exact_json.encode(output, "output")
+    collided = False
     while True:
         head, transcript, where = await find_call(
             backend,
@@ -88,11 +89,17 @@ async def finish(
         if where is None:
             return await _finished_already(backend, conversation_id, tool_call_id, state, wanted)
         call = _recordable(transcript, where, finished(transcript.call(where), state, exact_json.decode(wanted)))
-        change = _change(head, transcript, where, call, clock(), mint())
+        change = _change(head, transcript, where, call, clock(), mint(), answer_id=mint() if collided else None)
         try:
             await backend.commit(change)
-        except (RevisionConflictError, DuplicateEntryError):
-            continue  # somebody else changed the record, or finished this very call: look again
+        except (RevisionConflictError, NotFoundError) as gone:
+            if isinstance(gone, ConversationNotFoundError):
+                raise
+            continue  # somebody else changed the record: look again
+        except DuplicateEntryError:
+            # Somebody else finished this very call; or, if it is still open then, the answer was changed into something else.
+            collided = True
+            continue
         return call
 
 
@@ -126,7 +133,16 @@ def _recordable(transcript: Transcript, where: Call, call: ToolCallRecord) -> To
     return chat_item.tool_call_of(chat_item.revise(record.entry, record.message, after)) or call
 
 
-def _change(head: Head, transcript: Transcript, where: Call, call: ToolCallRecord, at_ms: int, revision: str) -> Change:
+def _change(
+    head: Head,
+    transcript: Transcript,
+    where: Call,
+    call: ToolCallRecord,
+    at_ms: int,
+    revision: str,
+    *,
+    answer_id: str | None,
+) -> Change:
     """Return the commit that gives a call its result: in its record if that has room for one, else as an answer to it."""
     record = transcript.records[where.record]
     change = Change(conversation_id=head.conversation_id, revision=revision, at_ms=at_ms)
@@ -143,5 +159,5 @@ def _change(head: Head, transcript: Transcript, where: Call, call: ToolCallRecor
         tool_call_id=call.tool_call_id,
     )
     # Derived from the call's place, so that two who finish it at once cannot both succeed.
-    entry_id = derived_id("result", head.conversation_id, head.born, record.entry.entry_id, where.nth)
-    return structs.replace(change, append=(hub.write(answer, entry_id=entry_id, created_at_ms=at_ms),))
+    derived = derived_id("result", head.conversation_id, head.born, record.entry.entry_id, where.nth)
+    return structs.replace(change, append=(hub.write(answer, entry_id=answer_id or derived, created_at_ms=at_ms),))

@@ -146,13 +146,8 @@ class _Reading:
             rows = self._changed(there, window, sound)
         else:
             rows = self._range(there, window.after, window.before, window.limit, window.newest)
-            if sound and not window.after and window.before is None:
-                count = there.head.entry_count
-                missing = (count if window.limit is None else min(count, window.limit)) - len(rows)
-                if missing:
-                    self._damaged(
-                        f"{missing} of its {count} entries are missing" if missing > 0 else "it has too many entries"
-                    )
+            if sound and (missing := _missing(there.head, window, rows)):
+                self._damaged(missing)
         if self._small:
             rows = _small_rows(rows)
         try:
@@ -258,6 +253,25 @@ class _Reading:
             else:
                 kept[name] = row[0]
         return kept
+
+
+def _missing(head: Head, window: Window, rows: Sequence[Row]) -> str | None:
+    """Say what the head knows of a window's rows and the table does not have, None where it has all."""
+    if not head.last_rewrite:  # only appends so far: every position up to the last is taken
+        low = window.after + 1
+        high = head.last_stamp if window.before is None else min(window.before - 1, head.last_stamp)
+        count = max(0, high - low + 1)
+        if window.limit is not None and window.limit < count:
+            count = window.limit
+            low, high = (high - count + 1, high) if window.newest else (low, low + count - 1)
+        found = (rows[0][0] & POSITION_MAX, rows[-1][0] & POSITION_MAX) if rows else (low, high)
+        if len(rows) != count or (count and found != (low, high)):
+            return f"of its entries {low} to {high} some are missing"
+    elif not window.after and window.before is None:
+        count = head.entry_count if window.limit is None else min(head.entry_count, window.limit)
+        if len(rows) != count:
+            return f"{count - len(rows)} of its {head.entry_count} entries are missing"
+    return None
 
 
 def _within(row: Row, window: Window) -> bool:
