@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -51,6 +53,36 @@ def test_a_closed_store_says_so() -> None:
         store.find_by_id("c")
     with pytest.raises(convostore.ClosedError):
         list(store.chat.iterate_conversations())
+
+
+def test_a_store_that_is_forgotten_takes_its_thread_along() -> None:
+    """Stores that nobody closes leave no thread behind once nobody holds them."""
+
+    def portals() -> int:
+        return sum(each.name == "convostore-portal" for each in threading.enumerate())
+
+    before = portals()
+    for _ in range(20):
+        blocking.open("memory://").latest_or_create("context", "subject")
+    gc.collect()
+    deadline = time.monotonic() + 20
+    while portals() > before and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert before == portals()
+
+
+def test_a_call_from_its_own_thread_is_refused() -> None:
+    """A clock that asks the store it belongs to would wait for itself; it gets an error instead."""
+    stores: list[BlockingStore] = []
+
+    def clock() -> int:
+        stores[0].find_by_id("c")
+        return 0
+
+    with blocking.open("memory://", clock=clock) as store:
+        stores.append(store)
+        with pytest.raises(convostore.InvalidInput, match="its own thread"):
+            store.create_conversation("context", "subject")
 
 
 @pytest.mark.parametrize(

@@ -7,16 +7,19 @@ that do not know asyncio; inside a running event loop use the asynchronous store
 from __future__ import annotations
 
 import asyncio
+import concurrent.futures
 import functools
 import os
 import threading
+import weakref
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from contextlib import suppress
 from types import TracebackType
 from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
 from convostore import opening
 from convostore.contracts.backend import Backend
-from convostore.errors import ClosedError
+from convostore.errors import ClosedError, InvalidInput
 from convostore.ids import Clock, Mint, new_id, now_ms
 from convostore.stores.chat import Chat
 from convostore.stores.conversations import Conversations
@@ -45,14 +48,11 @@ class Portal:
         Raises:
             ClosedError: the portal was closed, before the call or during it.
         """
-        with self._lock:
-            if self._closed:
-                coroutine.close()
-                raise ClosedError("this store was closed; open it again")
-            if self._loop is None or self._pid != os.getpid():
-                self._start()
-            assert self._loop is not None
-            future = asyncio.run_coroutine_threadsafe(coroutine, self._loop)
+        try:
+            future = self._submit(coroutine)
+        except BaseException:
+            coroutine.close()
+            raise
         try:
             return future.result()
         except BaseException as error:
@@ -63,20 +63,42 @@ class Portal:
             future.cancel()
             raise
 
-    def _start(self) -> None:
-        self._loop, self._pid = asyncio.new_event_loop(), os.getpid()
-        self._thread = threading.Thread(target=self._loop.run_forever, name="convostore-portal", daemon=True)
-        self._thread.start()
+    def _submit(self, coroutine: Coroutine[Any, Any, T]) -> concurrent.futures.Future[T]:
+        with self._lock:
+            if self._closed:
+                raise ClosedError("this store was closed; open it again")
+            if self._loop is None or self._pid != os.getpid():
+                self._loop, self._pid = asyncio.new_event_loop(), os.getpid()
+                self._thread = threading.Thread(
+                    target=_serve, args=(self._loop,), name="convostore-portal", daemon=True
+                )
+                self._thread.start()
+                # Whoever forgets to close loses the thread with the last object that uses it.
+                weakref.finalize(self, _stop, self._loop).atexit = False
+            elif self._thread is threading.current_thread():
+                raise InvalidInput(
+                    "a blocking store was called from its own thread, which would wait for itself for ever"
+                )
+            return asyncio.run_coroutine_threadsafe(coroutine, self._loop)
 
     def close(self) -> None:
         """Cancel what still runs, stop the loop and wait for its thread; may be repeated."""
         with self._lock:
             loop, self._loop, self._closed = self._loop, None, True
         if loop is not None and self._pid == os.getpid():
-            asyncio.run_coroutine_threadsafe(_cancel_others(), loop).result()
-            loop.call_soon_threadsafe(loop.stop)
+            _stop(loop)
             self._thread.join()
-            loop.close()
+
+
+def _serve(loop: asyncio.AbstractEventLoop) -> None:
+    loop.run_forever()
+    loop.run_until_complete(_cancel_others())
+    loop.close()
+
+
+def _stop(loop: asyncio.AbstractEventLoop) -> None:
+    with suppress(RuntimeError):  # it is closed already
+        loop.call_soon_threadsafe(loop.stop)
 
 
 async def _cancel_others() -> None:

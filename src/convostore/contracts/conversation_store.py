@@ -226,7 +226,13 @@ class ConversationStore(Protocol):
         ...
 
     async def erase_subject(self, subject_id: str) -> int:
-        """Delete every conversation of a subject and return how many; nothing of them stays readable."""
+        """Delete every conversation of a subject and return how many; nothing of them stays readable.
+
+        Looks again until none is left, ten times at most: who still creates conversations for the subject must stop first.
+
+        Raises:
+            CorruptDataError: after all others were deleted, one is damaged so that it cannot be found by its id.
+        """
         ...
 
     async def salvage(self, conversation_id: str) -> tuple[list[Message], tuple[Damage, ...]]:

@@ -279,7 +279,7 @@ def _encoded(message: Message) -> bytes:
     except ValueError as error:
         if isinstance(error, InvalidInput):
             raise
-        raise InvalidInput(f"a number in this message cannot be kept exactly: {error}") from error
+        raise InvalidInput(f"this message cannot be kept exactly: {error}") from error
 
 
 def _call_to(call: ToolCallRecord) -> _Call:

@@ -26,7 +26,6 @@ JsonValue: TypeAlias = Any
 JsonObject: TypeAlias = dict[str, Any]
 
 _LEAVES = frozenset({str, int, bool, type(None)})
-_INT_MAX = 10**limits.json_int_digits_max
 _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder().decode
 
@@ -34,10 +33,10 @@ _decode = msgspec.json.Decoder().decode
 def check(value: JsonValue, what: str) -> None:
     """Raise InvalidInput, naming the place inside `value`, if JSON cannot carry `value` exactly.
 
-    An integer of too many digits is left to the encoder, which refuses it.
+    What only shows when it is encoded (too many digits, a surrogate pair in halves) is left to the encoder.
     """
     if not _is_exact(value, limits.json_depth_max):
-        raise _refusal(value, what)
+        raise InvalidInput(f"{what} cannot be kept exactly: {_explain(value, what, limits.json_depth_max)}")
 
 
 def encode(value: JsonValue, what: str = "value") -> bytes:
@@ -49,25 +48,31 @@ def encode(value: JsonValue, what: str = "value") -> bytes:
     check(value, what)
     try:
         return encode_checked(value)
-    except ValueError:
-        raise _refusal(value, what) from None
-
-
-def _refusal(value: JsonValue, what: str) -> InvalidInput:
-    return InvalidInput(f"{what} cannot be kept exactly: {_explain(value, what, limits.json_depth_max)}")
+    except ValueError as error:
+        raise InvalidInput(f"{what} cannot be kept exactly: {error}") from None
 
 
 def encode_checked(value: JsonValue) -> bytes:
     """Return a value that `check` has passed, or a Struct made of such values, as compact UTF-8 JSON.
 
     Raises:
-        ValueError: an integer in it has too many digits.
+        ValueError: an integer in it has too many digits, or a string both halves of a surrogate pair side by side.
     """
     try:
         return _encode(value)
     except UnicodeEncodeError:
         plain = msgspec.to_builtins(value, builtin_types=(msgspec.Raw,))
-        return json.dumps(plain, separators=(",", ":"), default=_decode_raw).encode()
+        text = json.dumps(plain, separators=(",", ":"), default=_decode_raw)
+        if _as_read(json.loads(text)) != _as_read(plain):
+            raise ValueError(
+                "both halves of a surrogate pair stand side by side in a string, which JSON would join; join them first"
+            ) from None
+        return text.encode()
+
+
+def _as_read(value: JsonValue) -> str:
+    """Return JSON in which each string stands as it is, not as escapes that may say two things."""
+    return json.dumps(value, ensure_ascii=False, default=_decode_raw)
 
 
 def _decode_raw(value: object) -> JsonValue:
@@ -142,25 +147,15 @@ def _explain(value: object, path: str, depth: int) -> str:
         for key, each in value.items():
             if type(key) is not str:
                 return f"{path} has the key {key!r} of type {type(key).__name__}; keys must be strings"
-            if not _is_exact(each, depth - 1) or _too_many_digits(each):
+            if not _is_exact(each, depth - 1):
                 return _explain(each, f"{path}[{key!r}]", depth - 1)
     if isinstance(value, list) and type(value) is list and depth:
         for index, each in enumerate(value):
-            if not _is_exact(each, depth - 1) or _too_many_digits(each):
+            if not _is_exact(each, depth - 1):
                 return _explain(each, f"{path}[{index}]", depth - 1)
     path = path if len(path) <= 200 else f"{path[:120]}...{path[-60:]}"
     if type(value) in (dict, list):
         return f"{path} is nested deeper than {limits.json_depth_max} levels (or contains itself)"
     if type(value) is float:
         return f"{path} is {value}; JSON has no such number"
-    if type(value) is int and abs(value) >= _INT_MAX:
-        return f"{path} is an integer of more than {limits.json_int_digits_max} digits"
     return f"{path} is of type {type(value).__name__}; convert it to dict, list, str, int, float, bool or None"
-
-
-def _too_many_digits(value: object) -> bool:
-    try:
-        encode_checked(value)
-    except ValueError:
-        return True
-    return False

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
+from contextlib import suppress
 from datetime import datetime
 
 from msgspec import UNSET, UnsetType, structs
@@ -36,6 +37,8 @@ from convostore.stores.salvaging import salvage
 __all__ = ["Conversations"]
 
 _log = logging.getLogger("convostore")
+_SHARED_IDS = 3
+_PASSES_MAX = 10
 
 
 class Conversations:
@@ -82,7 +85,8 @@ class Conversations:
             receipt = await self._backend.commit(change)
         except ConversationExistsError:
             there = await self.find_by_id(conversation_id) if idempotency_key is not None else None
-            if there is None:
+            # Anyone may have chosen this id for a conversation of their own; only the one asked for is given out.
+            if there is None or (there.context, there.subject_id) != (context, subject_id):
                 raise
             return there
         assert receipt.head is not None
@@ -111,10 +115,14 @@ class Conversations:
         latest = await self.find_latest(context, subject_id)
         if latest is not None:
             return latest
-        # The id is derived, so whoever comes second finds that the first has created it.
-        return await self.create_conversation(
-            context, subject_id, title=title, metadata=metadata, idempotency_key="latest_or_create"
-        )
+        for attempt in range(_SHARED_IDS):
+            # The id is derived, so whoever comes second finds that the first has created it.
+            key = f"latest_or_create {attempt}"
+            with suppress(ConversationExistsError):  # somebody else's conversation has that very id
+                return await self.create_conversation(
+                    context, subject_id, title=title, metadata=metadata, idempotency_key=key
+                )
+        return await self.create_conversation(context, subject_id, title=title, metadata=metadata)
 
     async def append_messages(
         self,
@@ -299,13 +307,37 @@ class Conversations:
         """Delete every conversation of a subject and return how many."""
         check_id(subject_id, "subject id")
         erased = 0
-        while True:
-            page = await self._backend.scan_heads(HeadQuery(subject_id=subject_id, limit=limits.page_heads_max))
-            ids = [head.conversation_id for head in page.items] + [each.conversation_id for each in page.damage]
-            if not ids:
-                return erased
+        left: list[Damage] = []
+        for _ in range(_PASSES_MAX):
+            ids, damage = await self._ids_of(subject_id)
+            left = []
             for each in ids:
-                erased += await self.delete_conversation(each)
+                try:
+                    erased += await self.delete_conversation(each)
+                except CorruptDataError as error:
+                    left += [found for found in error.damage if isinstance(found, Damage)]
+            for found in damage:  # a damaged head may be deleted all the same, if its id can still be found
+                deleted = await self.delete_conversation(found.conversation_id)
+                erased += deleted
+                left += [] if deleted else [found]
+            if len(ids) + len(damage) == len(left):
+                break
+        if left:
+            raise CorruptDataError(left[0].conversation_id, left)
+        return erased
+
+    async def _ids_of(self, subject_id: str) -> tuple[list[str], list[Damage]]:
+        ids: list[str] = []
+        damage: list[Damage] = []
+        cursor: str | None = None
+        while True:
+            query = HeadQuery(subject_id=subject_id, cursor=cursor, limit=limits.page_heads_max)
+            page = await self._backend.scan_heads(query)
+            ids += [head.conversation_id for head in page.items]
+            damage += page.damage
+            cursor = page.cursor
+            if cursor is None:
+                return ids, damage
 
     async def salvage(self, conversation_id: str) -> tuple[list[Message], tuple[Damage, ...]]:
         """Return the sound messages, system ones included, and what is damaged."""
