@@ -181,6 +181,7 @@ class BlockingStore(_Blocking):
     """The store without await; see `contracts.conversation_store`. A context manager; `close` when done."""
 
     _inner: opening.Store
+    _is_view = False
 
     create_conversation = _blocking(Conversations.create_conversation)
     find_latest = _blocking(Conversations.find_latest)
@@ -215,11 +216,15 @@ class BlockingStore(_Blocking):
         return self._inner.backend
 
     def for_subject(self, subject_id: str) -> BlockingStore:
-        """Return a store limited to one subject's conversations; see `Store.for_subject`. Closing it closes this one too."""
-        return BlockingStore(self._inner.for_subject(subject_id), self._portal)
+        """Return a store limited to one subject's conversations; see `Store.for_subject`. Closing it leaves this one open."""
+        view = BlockingStore(self._inner.for_subject(subject_id), self._portal)
+        view._is_view = True
+        return view
 
     def close(self) -> None:
         """Finish what was accepted and free every handle and the thread; may be repeated."""
+        if self._is_view:
+            return
         try:
             self._portal.run(self._inner.aclose())
         except ClosedError:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 from typing import Annotated, TypeAlias
+from urllib.parse import quote
 
 import typer
 
 from convostore import opening
-from convostore.errors import NotFoundError
+from convostore.errors import InvalidInput, NotFoundError
 
-__all__ = ["AsJson", "StoreUrl", "TargetUrl", "open_any", "open_existing"]
+__all__ = ["AsJson", "StoreUrl", "TargetUrl", "open_existing", "open_target"]
 
 StoreUrl: TypeAlias = Annotated[
     str,
@@ -35,21 +36,38 @@ AsJson: TypeAlias = Annotated[
 ]
 
 
-def open_any(url: str) -> opening.Store:
-    """Return the store at `url`, which may come into being by being written to."""
-    return opening.open(url)
+def open_target(url: str) -> opening.Store:
+    """Return the store at `url`, which may come into being by being written to.
+
+    Raises:
+        InvalidInput: it is no URL, or what is written there is gone when the command ends.
+    """
+    store = _opened(url)
+    if "durable" not in store.backend.capabilities:
+        raise InvalidInput(
+            f"{url!r} is in memory and would be gone when this command ends; name a file, e.g. sqlite:///chats.db"
+        )
+    return store
 
 
-def open_existing(url: str) -> opening.Store:
+def open_existing(url: str, *, named_by: str = "--store") -> opening.Store:
     """Return the store at `url`; a command that reads must not make an empty file where there was none.
 
     Raises:
-        NotFoundError: there is no such file.
+        InvalidInput: it is no URL.
+        NotFoundError: there is no such file; `named_by` is what to check.
     """
-    store = opening.open(url)
+    store = _opened(url)
     path: str | None = getattr(store.backend, "path", None)
     if path is not None and not os.path.exists(path):
         raise NotFoundError(
-            f"there is no store at {path!r}; create one with: convostore import FILE --to {url}, or check --store"
+            f"there is no store at {path!r}; create one with: convostore import FILE --to {url}, or check {named_by}"
         )
     return store
+
+
+def _opened(url: str) -> opening.Store:
+    scheme, colon, _ = url.partition(":")
+    if url and (not colon or "/" in scheme or len(scheme) < 2):
+        raise InvalidInput(f"{url!r} is a file name, not a URL; write sqlite:///{quote(url, safe='/')}")
+    return opening.open(url)

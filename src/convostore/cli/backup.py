@@ -14,7 +14,7 @@ from typing import Annotated, BinaryIO
 import typer
 from msgspec import UNSET
 
-from convostore.cli.address import AsJson, StoreUrl, TargetUrl, open_any, open_existing
+from convostore.cli.address import AsJson, StoreUrl, TargetUrl, open_existing, open_target
 from convostore.cli.copying import SkipRefused, copy_progress, told
 from convostore.cli.exits import Exit, execute
 from convostore.cli.importing import opened_file
@@ -122,7 +122,7 @@ def restore(
 ) -> None:
     """Put everything of an export into a store. Restoring twice adds nothing.
 
-    The file is checked whole before anything is written.
+    The file is checked whole before the store is opened: a damaged file changes nothing and makes no store.
 
     convostore restore chats.convostore --to sqlite:///new.db
     """
@@ -132,7 +132,7 @@ def restore(
             stream = opened_file(file, stack)
             if not stream.seekable():
                 stream = _kept(stream, stack)
-            async with open_any(to) as opened:
+            async with open_target(to) as opened:
                 with copy_progress() as progress:
                     report = await load_native(
                         opened.backend,

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from convostore.cli.address import AsJson, open_any, open_existing
+from convostore.cli.address import AsJson, open_existing, open_target
 from convostore.cli.exits import Exit, execute
 from convostore.cli.printing import complain, print_json, print_text, progress_bar
 from convostore.operations.copy import CopyReport, Progress
@@ -36,7 +36,7 @@ def copy(
     """
 
     async def work() -> Exit:
-        async with open_existing(source) as origin, open_any(target) as destination:
+        async with open_existing(source, named_by="SOURCE") as origin, open_target(target) as destination:
             with copy_progress() as progress:
                 report = await copy_store(
                     origin.backend, destination.backend, skip_refused=skip_refused, progress=progress
@@ -49,7 +49,7 @@ def copy(
 @contextmanager
 def copy_progress() -> Iterator[Progress]:
     """Show on stderr how many conversations are done."""
-    with progress_bar("reading, then writing") as show:
+    with progress_bar("checking, then writing") as show:
         yield lambda _, done: show(done)
 
 

@@ -12,6 +12,7 @@ from typing import Any
 import typer
 
 from convostore.cli.printing import complain, printable
+from convostore.cli.wording import in_words
 from convostore.errors import (
     CorruptDataError,
     InvalidInput,
@@ -21,8 +22,12 @@ from convostore.errors import (
     StoreError,
     UnavailableError,
 )
+from convostore.interchange.native import NotNativeError
 
 __all__ = ["Exit", "execute"]
+
+
+_NO_FILE = (FileNotFoundError, IsADirectoryError, NotADirectoryError)
 
 
 class Exit(IntEnum):
@@ -44,7 +49,7 @@ def execute(work: Coroutine[Any, Any, Exit]) -> None:
         code = asyncio.run(work)
         sys.stdout.flush()
     except StoreError as error:
-        complain(str(error))
+        complain(in_words(error))
         code = _code_of(error)
     except BrokenPipeError:
         # Whoever read our output has left. Nothing may be written any more, not even by the interpreter's last flush.
@@ -53,7 +58,7 @@ def execute(work: Coroutine[Any, Any, Exit]) -> None:
     except OSError as error:
         where = f"{printable(os.fsdecode(error.filename))}: " if error.filename else ""
         complain(f"{where}{error.strerror or error}")
-        code = Exit.NOT_FOUND if isinstance(error, FileNotFoundError) else Exit.UNAVAILABLE
+        code = Exit.NOT_FOUND if isinstance(error, _NO_FILE) else Exit.UNAVAILABLE
     except KeyboardInterrupt:
         complain("interrupted; what was committed stays, and running the command again goes on from there")
         code = Exit.INTERRUPTED
@@ -63,7 +68,7 @@ def execute(work: Coroutine[Any, Any, Exit]) -> None:
 
 def _code_of(error: StoreError) -> Exit:
     for kind, code in (
-        (CorruptDataError, Exit.DAMAGED),
+        ((CorruptDataError, NotNativeError), Exit.DAMAGED),
         (UnavailableError, Exit.UNAVAILABLE),
         (NotFoundError, Exit.NOT_FOUND),
         ((SchemaTooNewError, SchemaTooOldError), Exit.REFUSED),

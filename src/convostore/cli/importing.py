@@ -10,10 +10,11 @@ from typing import Annotated, BinaryIO
 
 import typer
 
-from convostore.cli.address import AsJson, TargetUrl, open_any
+from convostore.cli.address import AsJson, TargetUrl, open_target
 from convostore.cli.exits import Exit, execute
 from convostore.cli.printing import complain, print_json, print_text, printable, progress_bar
 from convostore.contracts.backend import Backend
+from convostore.errors import NotFoundError
 from convostore.model.exact_json import JsonObject
 from convostore.operations.import_messages import ImportReport, import_messages
 
@@ -31,6 +32,7 @@ def import_(
 
     A file may be a list of messages, an object with "messages", a list of these, one of these per line, or one message
     per line: the content decides. What cannot be read is named by line and everything else is imported (exit code 4).
+    A conversation whose id the store has for another context or subject is named and left as it is (exit code 1).
 
     convostore import chats.jsonl --to sqlite:///chats.db
     convostore import *.json --to sqlite:///chats.db --context support --subject org-7
@@ -41,14 +43,14 @@ def import_(
         async def work() -> Exit:
             # All of them are opened first: a name that is wrong is known before anything is imported.
             sources.extend((each, opened_file(each, stack)) for each in files)
-            async with open_any(to) as opened:
+            async with open_target(to) as opened:
                 reports = [(name, await _import_one(opened.backend, name, source)) for name, source in sources]
             if as_json:
                 print_json({"files": [_import_wire(name, report) for name, report in reports]})
             else:
                 for name, report in reports:
                     _print_import(name, report)
-            return Exit.DAMAGED if any(_is_lost(each) for each in reports) else Exit.OK
+            return _code_of([problem.kind for _, report in reports for problem in report.problems])
 
         async def _import_one(backend: Backend, name: str, source: BinaryIO) -> ImportReport:
             with progress_bar(f"importing {printable(name)}", _size(source)) as show:
@@ -62,8 +64,21 @@ def import_(
 
 
 def opened_file(name: str, stack: ExitStack) -> BinaryIO:
-    """Return the file of this name, - being stdin; `stack` closes it."""
-    return sys.stdin.buffer if name == "-" else stack.enter_context(Path(name).open("rb"))
+    """Return the file of this name, - being stdin; `stack` closes it.
+
+    Raises:
+        NotFoundError: there is none, or none that can be read.
+    """
+    if name == "-":
+        return sys.stdin.buffer
+    try:
+        return stack.enter_context(Path(name).open("rb"))
+    except FileNotFoundError as error:
+        raise NotFoundError(f"{name}: {error.strerror}; check the name") from error
+    except IsADirectoryError as error:
+        raise NotFoundError(f"{name}: Is a folder; name the files in it, e.g. {Path(name) / '*.json'}") from error
+    except OSError as error:
+        raise NotFoundError(f"{name}: {error.strerror}; name a file that can be read") from error
 
 
 def _size(source: BinaryIO) -> int | None:
@@ -75,8 +90,10 @@ def _size(source: BinaryIO) -> int | None:
     return size
 
 
-def _is_lost(named: tuple[str, ImportReport]) -> bool:
-    return any(each.kind != "pending" for each in named[1].problems)
+def _code_of(problems: list[str]) -> Exit:
+    if set(problems) - {"pending", "conflict"}:
+        return Exit.DAMAGED
+    return Exit.REFUSED if "conflict" in problems else Exit.OK
 
 
 def _import_wire(name: str, report: ImportReport) -> JsonObject:

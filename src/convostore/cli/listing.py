@@ -4,21 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from enum import StrEnum
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
-from msgspec import UNSET, to_builtins
+from msgspec import UNSET, structs, to_builtins
 
 from convostore import limits
 from convostore.cli.address import AsJson, StoreUrl, open_existing
 from convostore.cli.exits import Exit, execute
 from convostore.cli.printing import complain, print_json, print_table, print_text, printable, progress_bar
 from convostore.cli.viewing import conversation_wire, print_conversation, print_conversations
-from convostore.contracts.backend import Damage
-from convostore.errors import NotFoundError
+from convostore.cli.wording import see_sound
+from convostore.contracts.backend import Damage, HeadPage, HeadQuery
+from convostore.errors import CorruptDataError, NotFoundError
 from convostore.model.exact_json import JsonObject
 from convostore.operations.statistics import statistics
 from convostore.operations.verify import verify as verify_store
+from convostore.stores.heads import conversation_of
 
 __all__ = ["Order", "latest", "list_", "print_damage", "stats", "verify"]
 
@@ -41,7 +43,7 @@ def list_(
     all_: Annotated[bool, typer.Option("--all", help="All of them.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """List conversations, the one written to last first.
+    """List conversations, the one written to last first. One that is damaged is named on stderr (exit code 4).
 
     convostore list -s sqlite:///chats.db
     convostore list --context support --subject org-7 --limit 5
@@ -49,32 +51,49 @@ def list_(
     """
 
     async def work() -> Exit:
-        filters: dict[str, Any] = {
-            "context": UNSET if context is None else context,
-            "subject_id": UNSET if subject is None else subject,
-            "prefix": prefix,
-            "order": order.value,
-        }
-        cursor, left = None, None if all_ else limit
+        query = HeadQuery(
+            context=UNSET if context is None else context,
+            subject_id=UNSET if subject is None else subject,
+            prefix=prefix,
+            order=order.value,
+            newest_first=order is Order.CREATED,
+        )
+        left, damaged = None if all_ else limit, False
         async with open_existing(store) as opened:
             while True:
                 count = limits.page_heads_max if left is None else min(left, limits.page_heads_max)
-                page = await opened.list_conversations(**filters, cursor=cursor, limit=count)
-                if as_json:
-                    for each in page.items:
-                        print_json(conversation_wire(each))
-                else:
-                    print_conversations(page.items)
-                cursor = page.cursor
+                page = await opened.backend.scan_heads(structs.replace(query, limit=count))
+                damaged |= _print_page(page, as_json)
+                query = structs.replace(query, cursor=page.cursor)
                 if left is not None:
                     left -= len(page.items)
-                if cursor is None or left == 0:
+                if page.cursor is None or left == 0:
                     break
-        if cursor is not None and not as_json:
+        if page.cursor is not None and not as_json:
             complain(f"there are more than these {limit}; see them with --limit N or --all")
-        return Exit.OK
+        return Exit.DAMAGED if damaged else Exit.OK
 
     execute(work())
+
+
+def _print_page(page: HeadPage, as_json: bool) -> bool:
+    """Print what is sound of a page, name on stderr what is not, and say whether there was any."""
+    damage: list[object] = list(page.damage)
+    sound = []
+    for head in page.items:
+        try:
+            sound.append(conversation_of(head))
+        except CorruptDataError as error:
+            damage += error.damage
+    if as_json:
+        for each in sound:
+            print_json(conversation_wire(each))
+    else:
+        print_conversations(sound)
+    for found in damage:
+        of = found.conversation_id if isinstance(found, Damage) else ""
+        complain(f"left out: conversation {of!r}: {found}; {see_sound(of)}")
+    return bool(damage)
 
 
 def latest(

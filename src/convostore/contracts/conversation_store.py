@@ -2,7 +2,8 @@
 
 Clauses:
     C1: create_conversation gives ids that are unique and sort by time when they are ours; metadata is kept exactly and
-        absent stays absent. Repeating it with the same `idempotency_key` returns the conversation it created.
+        absent stays absent. Repeating it with the same `idempotency_key` returns the conversation it created; if somebody
+        else has that id, it is ConversationExistsError.
     C2: find_latest returns the conversation created last for exactly this context and subject, or None. A creation that
         began after another had returned is later, in any process, whatever the clock does.
     C3: find_by_id returns a conversation or None. latest_or_create finds or creates in one call and gives two callers at
@@ -42,9 +43,15 @@ from convostore.model.exact_json import JsonObject, JsonValue
 from convostore.model.message import Message, Role, ToolCallRecord, ToolCallState
 from convostore.model.page import Page
 
-__all__ = ["ConversationOrder", "ConversationStore"]
+__all__ = ["ConversationOrder", "ConversationPage", "ConversationStore"]
 
 ConversationOrder: TypeAlias = Literal["id", "created", "updated"]
+
+
+class ConversationPage(Page[Conversation], frozen=True):
+    """One page of conversations; one that cannot be read is left out of `items` and named in `damage`."""
+
+    damage: tuple[Damage, ...] = ()
 
 
 class ConversationStore(Protocol):
@@ -149,7 +156,7 @@ class ConversationStore(Protocol):
         newest_first: bool = True,
         cursor: str | None = None,
         limit: int = limits.page_heads_default,
-    ) -> Page[Conversation]:
+    ) -> ConversationPage:
         """Return one page. `context` and `subject_id` None mean those without one; left out, any.
 
         Order "updated" is always most recent first; "created" obeys `newest_first`; "id" is by code point and takes `prefix`.

@@ -56,10 +56,14 @@ class MessageList(Struct, frozen=True):
 
 
 class Problem(Struct, frozen=True):
-    """Something that was not read. "pending": the last line has no end yet, perhaps it is still being written."""
+    """Something that was not read, or not imported.
+
+    "pending": the last line has no end yet, perhaps it is still being written. "conflict": the store holds something else
+    under the conversation's id.
+    """
 
     line: int
-    kind: Literal["corrupt", "foreign", "pending"]
+    kind: Literal["corrupt", "foreign", "pending", "conflict"]
     what: str
 
     def __str__(self) -> str:

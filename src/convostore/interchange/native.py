@@ -32,7 +32,7 @@ from convostore.interchange.native_line import (
 )
 from convostore.limits import page_heads_max
 
-__all__ = ["DamagedStreamError", "StreamDamage", "WriteReport", "read_native", "write_native"]
+__all__ = ["DamagedStreamError", "NotNativeError", "StreamDamage", "WriteReport", "read_native", "write_native"]
 
 
 class StreamDamage(Struct, frozen=True):
@@ -58,6 +58,14 @@ class DamagedStreamError(CorruptDataError):
         )
         self.conversation_id = damage.conversation_id or ""
         self.damage = (damage,)
+
+
+class NotNativeError(InvalidInput):
+    """This is no native stream: its first line is not one; `reason` says how that shows."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(f"this is no native stream: {reason}")
+        self.reason = reason
 
 
 class WriteReport(Struct):
@@ -128,7 +136,7 @@ def read_native(source: BinaryIO, *, on_damage: Callable[[StreamDamage], object]
     `on_damage` is told of each damaged or missing line, and reading goes on: the conversation it belongs to is left out.
 
     Raises:
-        InvalidInput: this is no native stream.
+        NotNativeError: this is no native stream, or what is left of one without its beginning.
         SchemaTooNewError: a newer convostore wrote it.
         DamagedStreamError: something is damaged and there is no `on_damage`.
     """
@@ -189,7 +197,7 @@ class _Reader:
     def finish(self) -> None:
         """Take the end of the input."""
         if self.number == 0:
-            raise InvalidInput("this is no native stream: it is empty")
+            raise NotNativeError("it is empty")
         if not self._complete:
             self._lose("the stream was cut off behind this line; its last line is missing")
 
@@ -204,7 +212,7 @@ class _Reader:
             opening = decode_opening(data)
         except ValueError as error:
             if b'"convostore"' not in data[:200]:
-                raise InvalidInput(f"this is no native stream: its first line is not one ({error})") from None
+                raise NotNativeError(f"its first line is not one ({error})") from None
             self._lose(str(error))
             return
         if opening.convostore != version:

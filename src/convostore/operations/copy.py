@@ -8,6 +8,7 @@ interruption, repeating finishes; after the source has grown, repeating adds wha
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
 from typing import BinaryIO, Literal, TypeAlias
@@ -24,8 +25,8 @@ from convostore.operations.verify import fingerprint, walk_heads
 
 __all__ = ["CopyReport", "Progress", "Refusal", "copy", "load_native"]
 
-Progress: TypeAlias = Callable[[Literal["reading", "writing"], int], object]
-"""Told, after each conversation, what is being done and how many are done."""
+Progress: TypeAlias = Callable[[Literal["checking", "reading", "writing"], int], object]
+"""Told, after each conversation, what is being done and how many are done; only a native stream is checked."""
 
 
 class Refusal(Struct, frozen=True):
@@ -73,18 +74,23 @@ async def load_native(
     skip_refused: bool = False,
     progress: Progress | None = None,
 ) -> CopyReport:
-    """Put every conversation of a native stream into `target`; `stream` must be seekable, it is read twice.
+    """Put every conversation of a native stream into `target`; `stream` must be seekable.
 
-    With `damaged` "report", conversations whose lines are damaged are left out and named.
+    It is read three times, the first time to check it whole before the target is asked anything: so a damaged stream makes no
+    store where there was none. With `damaged` "report" it is read twice, and conversations whose lines are damaged are left
+    out and named.
 
     Raises:
-        InvalidInput: it is no native stream, or cannot be read twice.
+        NotNativeError: it is no native stream.
+        InvalidInput: it cannot be read more than once.
         SchemaTooNewError: a newer convostore wrote it.
         DamagedStreamError: a line is damaged and `damaged` is "raise"; nothing was written.
     """
     if not stream.seekable():
-        raise InvalidInput("a native stream is read twice, first to check it; save it to a file and load that")
+        raise InvalidInput("a native stream is read more than once, first to check it; save it to a file and load that")
     start = stream.tell()
+    if damaged == "raise":
+        await _check(stream, progress)
     found: list[StreamDamage] = []
 
     async def cartons() -> AsyncGenerator[Carton | Refusal, None]:
@@ -96,6 +102,13 @@ async def load_native(
     report = await _transfer(cartons, target, skip_refused, progress)
     report.stream_damage = found
     return report
+
+
+async def _check(stream: BinaryIO, progress: Progress | None) -> None:
+    for done, _ in enumerate(read_native(stream), 1):
+        await asyncio.sleep(0)  # nothing here waits for anything, and others on the event loop do
+        if progress:
+            progress("checking", done)
 
 
 async def _packed(source: Backend) -> AsyncGenerator[Carton | Refusal, None]:

@@ -3,7 +3,8 @@
 A conversation's id is derived from what it says, from the context and subject it is imported for, and from its number among
 equals of the same file: not from the file's name or the time. So the same file from another path is the same import, a
 conversation imported for two subjects is two, and one deleted since comes back. A conversation that is there is left alone,
-whatever was said in it since. The format has no times: all messages get the time of their import, and order is the log's.
+whatever was said in it since; if it is of another context or subject, it is not this one, and that is a conflict. The format
+has no times: all messages get the time of their import, and order is the log's.
 """
 
 from __future__ import annotations
@@ -77,7 +78,10 @@ async def import_messages(
         conversation_id = derived_id("message list", context, subject_id, digest, equals[digest])
         try:
             added = await _import_one(backend, found, conversation_id, context, subject_id, clock())
-        except (InvalidInput, ConflictError) as error:
+        except ConflictError as error:
+            report.problems.append(Problem(found.line, "conflict", str(error)))
+            continue
+        except InvalidInput as error:
             report.problems.append(Problem(found.line, "foreign", f"refused by the store: {error}"))
             continue
         report.conversations.append(Imported(conversation_id, found.line, len(found.messages), added > 0))
@@ -92,10 +96,21 @@ async def import_messages(
 async def _import_one(
     backend: Backend, found: MessageList, conversation_id: str, context: str, subject_id: str, at_ms: int
 ) -> int:
-    """Return how many messages were added; 0 when it was all there."""
+    """Return how many messages were added; 0 when it was all there.
+
+    Raises:
+        ConflictError: a conversation of another context or subject has this id; nothing was written.
+    """
     changes = list(_changes(found, conversation_id, context, subject_id, at_ms))
     begun = await backend.read(conversation_id)
     if begun is not None:
+        if (begun.head.context, begun.head.subject_id) != (context, subject_id):
+            raise ConflictError(
+                f"conversation {conversation_id!r}, the id that follows from these messages, is there already with context"
+                f" {begun.head.context!r} and subject {begun.head.subject_id!r}; nothing was imported for it. Delete that"
+                " one if it should not be there, or import into another context",
+                context={"id": conversation_id},
+            )
         # Only an import that was cut off between two commits is taken up again; anything else is left alone.
         revisions = [each.revision for each in changes]
         done = revisions.index(begun.head.revision) + 1 if begun.head.revision in revisions else len(changes)

@@ -22,7 +22,7 @@ from convostore.errors import (
 from convostore.ids import Clock, Mint, check_id, derived_id, new_id, now_ms
 from convostore.model.chat_item import ChatConversation, ChatItem
 from convostore.model.exact_json import JsonObject
-from convostore.stores.heads import AGENT_ID, CHAT_EXTRA, TITLE, encoded, field
+from convostore.stores.heads import AGENT_ID, CHAT_EXTRA, TITLE, delete, encoded, field, pages
 from convostore.stores.item_view import ItemView, edit_call
 from convostore.stores.list_saving import save_list
 from convostore.stores.saving import reworded
@@ -88,29 +88,17 @@ class Chat(StorageAdapterMixin):
 
     async def iterate_conversations(self) -> AsyncIterator[ChatConversation]:
         """Yield every conversation with all its items, in creation order; one that is deleted meanwhile is left out."""
-        cursor: str | None = None
-        while True:
-            page = await self._backend.scan_heads(
-                HeadQuery(order="created", cursor=cursor, limit=limits.page_heads_default)
-            )
+        async for page in pages(self._backend, HeadQuery(order="created", limit=limits.page_heads_default)):
             if page.damage:
                 raise CorruptDataError(page.damage[0].conversation_id, page.damage)
             for head in page.items:
                 conversation = await self.get_conversation(head.conversation_id)
                 if conversation is not None:
                     yield conversation
-            cursor = page.cursor
-            if cursor is None:
-                return
 
     async def delete_conversation(self, id: str) -> bool:
         """Delete a conversation, its agent mapping with it; False when there was none."""
-        change = Change(conversation_id=id, revision=self._mint(), at_ms=self._clock(), delete=True)
-        try:
-            await self._backend.commit(change)
-        except ConversationNotFoundError:
-            return False
-        return True
+        return await delete(self._backend, id, clock=self._clock, mint=self._mint)
 
     async def add_item(self, conversation_id: str, item: ChatItem) -> ChatConversation | None:
         """Add an item and return the whole conversation; None when there is none. Cost: reading all of it."""

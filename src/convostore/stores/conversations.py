@@ -11,7 +11,7 @@ from msgspec import UNSET, UnsetType, structs
 
 from convostore import limits
 from convostore.contracts.backend import Backend, Change, Damage, HeadQuery, NewEntry
-from convostore.contracts.conversation_store import ConversationOrder
+from convostore.contracts.conversation_store import ConversationOrder, ConversationPage
 from convostore.dialects import hub
 from convostore.errors import (
     ConflictError,
@@ -26,10 +26,9 @@ from convostore.ids import Clock, Mint, check_id, derived_id, new_id, now_ms
 from convostore.model.conversation import Conversation
 from convostore.model.exact_json import JsonObject, JsonValue
 from convostore.model.message import Message, Role, ToolCallRecord, ToolCallState
-from convostore.model.page import Page
 from convostore.model.times import datetime_from_ms, ms_from_datetime
 from convostore.stores import editing, forking, tool_calls
-from convostore.stores.heads import METADATA, RATING, RATING_COMMENT, TITLE, conversation_of, encoded
+from convostore.stores.heads import METADATA, RATING, RATING_COMMENT, TITLE, conversation_of, delete, encoded, pages
 from convostore.stores.listed import listed
 from convostore.stores.loading import Selection, load
 from convostore.stores.salvaging import salvage
@@ -225,7 +224,7 @@ class Conversations:
         newest_first: bool = True,
         cursor: str | None = None,
         limit: int = limits.page_heads_default,
-    ) -> Page[Conversation]:
+    ) -> ConversationPage:
         """Return one page of conversations."""
         page = await self._backend.scan_heads(
             HeadQuery(
@@ -238,9 +237,7 @@ class Conversations:
                 limit=limit,
             )
         )
-        for each in page.damage:
-            _log.warning("list_conversations leaves out %s: %s", each.conversation_id, each)
-        return Page(tuple(map(conversation_of, page.items)), page.cursor)
+        return ConversationPage(tuple(map(conversation_of, page.items)), page.cursor, page.damage)
 
     async def update_conversation(
         self,
@@ -290,11 +287,7 @@ class Conversations:
 
     async def delete_conversation(self, conversation_id: str) -> bool:
         """Delete a conversation and all that belongs to it; False when there was none."""
-        try:
-            await self._backend.commit(structs.replace(self._change(conversation_id), delete=True))
-        except ConversationNotFoundError:
-            return False
-        return True
+        return await delete(self._backend, conversation_id, clock=self._clock, mint=self._mint)
 
     async def fork_conversation(
         self, conversation_id: str, *, after: str | None = None, id: str | None = None
@@ -329,15 +322,10 @@ class Conversations:
     async def _ids_of(self, subject_id: str) -> tuple[list[str], list[Damage]]:
         ids: list[str] = []
         damage: list[Damage] = []
-        cursor: str | None = None
-        while True:
-            query = HeadQuery(subject_id=subject_id, cursor=cursor, limit=limits.page_heads_max)
-            page = await self._backend.scan_heads(query)
+        async for page in pages(self._backend, HeadQuery(subject_id=subject_id, limit=limits.page_heads_max)):
             ids += [head.conversation_id for head in page.items]
             damage += page.damage
-            cursor = page.cursor
-            if cursor is None:
-                return ids, damage
+        return ids, damage
 
     async def salvage(self, conversation_id: str) -> tuple[list[Message], tuple[Damage, ...]]:
         """Return the sound messages, system ones included, and what is damaged."""

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
 
-from convostore.contracts.backend import Damage, Head
-from convostore.errors import CorruptDataError, InvalidInput
+from msgspec import structs
+
+from convostore.contracts.backend import Backend, Change, Damage, Head, HeadPage, HeadQuery
+from convostore.errors import ConversationNotFoundError, CorruptDataError, InvalidInput
+from convostore.ids import Clock, Mint
 from convostore.model import exact_json
 from convostore.model.conversation import Conversation, ForkOrigin
 from convostore.model.exact_json import JsonValue
@@ -20,8 +23,10 @@ __all__ = [
     "RATING_COMMENT",
     "TITLE",
     "conversation_of",
+    "delete",
     "encoded",
     "field",
+    "pages",
 ]
 
 TITLE = "title"
@@ -83,3 +88,23 @@ def conversation_of(head: Head) -> Conversation:
         message_count=head.entry_count,
         revision=head.revision,
     )
+
+
+async def pages(backend: Backend, query: HeadQuery) -> AsyncIterator[HeadPage]:
+    """Yield every page of what `query` lists."""
+    while True:
+        page = await backend.scan_heads(query)
+        yield page
+        if page.cursor is None:
+            return
+        query = structs.replace(query, cursor=page.cursor)
+
+
+async def delete(backend: Backend, conversation_id: str, *, clock: Clock, mint: Mint) -> bool:
+    """Delete a conversation and all that belongs to it; False when there was none."""
+    change = Change(conversation_id=conversation_id, revision=mint(), at_ms=clock(), delete=True)
+    try:
+        await backend.commit(change)
+    except ConversationNotFoundError:
+        return False
+    return True

@@ -5,7 +5,7 @@ so that what this store cannot see of the entry stays; otherwise in the store's.
 the log only grows at its end, moves there with all that follows it. What the store does not show stays where it is.
 
 A plan is proven before it is used: the log as it would be is projected again and must be the list that was to be saved. If
-it is not, the next, blunter way is taken; the last one writes everything shown anew, in the store's own words.
+it is not, the next, blunter way is taken; the last one writes all but plain messages anew, in the store's own words.
 """
 
 from __future__ import annotations
@@ -56,13 +56,17 @@ def plan_save(
     new_keys = [each.body for each in written]
     log: Sequence[Entry] = entries
     last = entries[-1].position if entries else 0
+    # Nearly always the first step does it. A second one mends what the first has changed elsewhere; where the words of the
+    # entries cannot say it, one of the blunter steps does, and the next two mend that.
     for way in (_Draft, _Draft, _BlunterDraft, _BlunterDraft, _BlunterDraft):
         # A change may alter what is shown elsewhere (which call a result answers), so the next step begins from what came
         # of the one before, and sees that as a difference too.
         draft = way(view, transcribe(log, conversation_id), values, written, new_keys, mint)
         log = _applied(log, draft.plan(), last)
-        if [key_of(each.value) for each in view.project(transcribe(log, conversation_id))] == new_keys:
-            return _difference(entries, log)
+        plan = _difference(entries, log)
+        after = transcribe(_applied(entries, plan, last), conversation_id)
+        if [key_of(each.value) for each in view.project(after)] == new_keys:
+            return plan
     return _BluntestDraft(view, transcribe(entries, conversation_id), values, written, new_keys, mint).plan()
 
 

@@ -12,7 +12,7 @@ from msgspec import structs
 from convostore import limits
 from convostore.contracts.backend import Backend, Change, Damage, HeadQuery, Window
 from convostore.contracts.session_store import SessionRole
-from convostore.errors import ConversationNotFoundError, CorruptDataError, InvalidInput
+from convostore.errors import CorruptDataError, InvalidInput
 from convostore.ids import Clock, Mint, check_id, new_id, now_ms
 from convostore.model import exact_json
 from convostore.model.exact_json import JsonObject
@@ -20,6 +20,7 @@ from convostore.model.session_message import SessionMessage
 from convostore.model.times import ms_from_datetime
 from convostore.model.todo import AgentInfo, TodoItem, TodoSnapshot
 from convostore.stores.excerpt import read_excerpt
+from convostore.stores.heads import delete, pages
 from convostore.stores.list_saving import save_list
 from convostore.stores.listed import listed
 from convostore.stores.loading import check_limit
@@ -110,23 +111,14 @@ class Sessions:
 
     async def delete(self, session_id: str) -> None:
         """Delete the session and all that belongs to it; no error when there is none."""
-        change = Change(conversation_id=session_id, revision=self._mint(), at_ms=self._clock(), delete=True)
-        try:
-            await self._backend.commit(change)
-        except ConversationNotFoundError:
-            return
+        await delete(self._backend, session_id, clock=self._clock, mint=self._mint)
 
     async def list(self, prefix: str = "") -> list[str]:
         """Return the ids of all sessions that begin with `prefix`, sorted by code point."""
         found: list[str] = []
-        cursor: str | None = None
-        while True:
-            query = HeadQuery(prefix=prefix, order="id", cursor=cursor, limit=limits.page_heads_max)
-            page = await self._backend.scan_heads(query)
+        async for page in pages(self._backend, HeadQuery(prefix=prefix, order="id", limit=limits.page_heads_max)):
             found += [head.conversation_id for head in page.items] + [each.conversation_id for each in page.damage]
-            if page.cursor is None:
-                return sorted(found)
-            cursor = page.cursor
+        return sorted(found)
 
     def _change(self, session_id: str) -> Change:
         return Change(conversation_id=session_id, revision=self._mint(), at_ms=self._clock(), existence="may_create")
