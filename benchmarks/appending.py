@@ -25,23 +25,25 @@ _SAMPLES = 20
 async def measure_one_writer(setting: Setting) -> list[Line]:
     """Append turns to one conversation, by the library and by hand, each to a database of its own."""
     structured = await _one_writer(setting, "structured")
+    in_a_row = await _one_writer(setting, "structured", in_a_row=_SAMPLES)
     text = await _one_writer(setting, "text")
     thread = await _from_a_thread(setting)
     return [
         Line(
             what="append a turn, one writer, fsynced", measured=structured.median, spread=structured, must=1.6, aim=1.3
         ),
+        Line(what=f"  the same, {_SAMPLES} of a side in a row", measured=in_a_row.median, spread=in_a_row),
         Line(what="  the same, tool result as plain text", measured=text.median, spread=text),
         Line(what="  the floor's own append, awaited from a thread", measured=thread.median, spread=thread),
     ]
 
 
-async def _one_writer(setting: Setting, result: Result) -> Spread:
+async def _one_writer(setting: Setting, result: Result, *, in_a_row: int = 1) -> Spread:
     rounds = setting.rounds(30)
     material = turns(_SAMPLES * (rounds + rounds // 4 + 2), result)
-    floor = Floor(setting.folder / f"append-floor-{result}.db")
+    floor = Floor(setting.folder / f"append-floor-{result}-{in_a_row}.db")
     by_hand = floor.create("bench", "subject")
-    async with convostore.open(setting.folder / f"append-{result}.db") as store:
+    async with convostore.open(setting.folder / f"append-{result}-{in_a_row}.db") as store:
         conversation = await store.create_conversation("bench", "subject")
 
         async def append(number: int) -> float:
@@ -54,7 +56,7 @@ async def _one_writer(setting: Setting, result: Result) -> Spread:
             floor.append(by_hand, material[number])
             return time.perf_counter() - start
 
-        medians = await take_turns(append, append_by_hand, rounds=rounds, samples=_SAMPLES)
+        medians = await take_turns(append, append_by_hand, rounds=rounds, samples=_SAMPLES, in_a_row=in_a_row)
     floor.close()
     return spread_of(*medians)
 

@@ -1,8 +1,9 @@
 """Taking turns: how two things are timed so that their ratio means something on a machine that others use too.
 
-Rounds alternate between the two, and so does who begins. Each side does the same number of samples in a round, without the
-garbage collector (it runs between rounds). The first rounds warm caches and are thrown away. A round gives one ratio, that of
-the two medians in it; what is told is the median of the rounds' ratios, with the middle half of them as its spread.
+The two alternate sample by sample, as in a program in which other work comes before each call, and who begins alternates by
+round. Each side does the same number of samples in a round, without the garbage collector (it runs between rounds). The first
+rounds warm caches and are thrown away. A round gives one ratio, that of the two medians in it; what is told is the median of the
+rounds' ratios, with the middle half of them as its spread.
 """
 
 from __future__ import annotations
@@ -32,19 +33,27 @@ class Spread(Struct, frozen=True):
     high: float
 
 
-async def take_turns(ours: Sample, floor: Sample, *, rounds: int, samples: int) -> tuple[list[float], list[float]]:
-    """Return the median seconds of each round for both, after the warm-up, which is one round in four, two at least."""
+async def take_turns(
+    ours: Sample, floor: Sample, *, rounds: int, samples: int, in_a_row: int = 1
+) -> tuple[list[float], list[float]]:
+    """Return the median seconds of each round for both, after the warm-up, which is one round in four, two at least.
+
+    `in_a_row`: how many samples of one side come before the other's turn, a divisor of `samples`.
+    """
     warm_up = max(_WARM_UP, rounds // 4)
     medians: tuple[list[float], list[float]] = ([], [])
     count = 0
     for number in range(warm_up + rounds):
         order = (0, 1) if number % 2 else (1, 0)
-        for side in order:
-            do = (ours, floor)[side]
-            with without_collector():
-                taken = [await _alone(do, count + each) for each in range(samples)]
-            if number >= warm_up:
-                medians[side].append(statistics.median(taken))
+        taken: tuple[list[float], list[float]] = ([], [])
+        with without_collector():
+            for begin in range(count, count + samples, in_a_row):
+                for side in order:
+                    do = (ours, floor)[side]
+                    taken[side].extend([await _alone(do, begin + each) for each in range(in_a_row)])
+        if number >= warm_up:
+            for side in order:
+                medians[side].append(statistics.median(taken[side]))
         count += samples
     return medians
 

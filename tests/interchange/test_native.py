@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 from msgspec import structs
 
 from convostore.backends.memory import MemoryBackend
-from convostore.contracts.backend import Change, Damage, Entry, HeadQuery, NewEntry, Snapshot, Window
+from convostore.contracts.backend import Change, Damage, Entry, HeadPage, HeadQuery, NewEntry, Receipt, Snapshot, Window
 from convostore.errors import CorruptDataError, InvalidInput, SchemaTooNewError
 from convostore.ids import new_id
 from convostore.interchange import carton, chunks
-from convostore.interchange.native import DamagedStreamError, StreamDamage, read_native, write_native
+from convostore.interchange.native import DamagedStreamError, NotNativeError, StreamDamage, read_native, write_native
 from convostore.operations.copy import load_native
 from tests.interchange.conversations import add, content, entry, filled, stream_of
 
@@ -180,6 +180,33 @@ async def test_damage_writes_nothing() -> None:
     assert [] == await content(target)
 
 
+class Untouchable(MemoryBackend):
+    """A backend that nobody may call."""
+
+    async def commit(self, change: Change, /) -> Receipt:
+        raise AssertionError("a commit")
+
+    async def read(
+        self, conversation_id: str, window: Window | None = None, documents: object = (), /
+    ) -> Snapshot | None:
+        raise AssertionError("a read")
+
+    async def scan_heads(self, query: HeadQuery, /) -> HeadPage:
+        raise AssertionError("a scan")
+
+
+async def test_damage_leaves_the_target_alone() -> None:
+    """A stream that is damaged at its very end, or is none, is known before the target is asked anything."""
+    stream = await stream_of(await filled())
+    done: list[tuple[str, int]] = []
+    with pytest.raises(DamagedStreamError):
+        await load_native(Untouchable(), io.BytesIO(stream[:-2]), progress=lambda *told: done.append(told))
+    assert [("checking", number) for number in (1, 2, 3)] == done
+    for foreign in (b"", b"garbage"):
+        with pytest.raises(NotNativeError):
+            await load_native(Untouchable(), io.BytesIO(foreign), damaged="report")
+
+
 async def test_report_mode_loads_the_rest() -> None:
     """In report mode the damaged conversation is left out and named; the others are there."""
     stream = (await stream_of(await filled())).replace(b'"body":"4"', b'"body":"5"')
@@ -192,7 +219,7 @@ async def test_report_mode_loads_the_rest() -> None:
 async def test_foreign_streams_are_refused() -> None:
     """What is no native stream, or one of a newer version, is refused before anything is read."""
     for foreign in (b"", b"{}\n", b'{"messages": []}\n', b"\xff" * 100):
-        with pytest.raises(InvalidInput, match="native stream"):
+        with pytest.raises(NotNativeError, match="native stream"):
             list(read_native(io.BytesIO(foreign)))
     newer = b'{"convostore":"native/2","written_at_ms":1'
     with pytest.raises(SchemaTooNewError, match="native/2"):

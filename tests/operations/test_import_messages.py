@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from convostore.backends.memory import MemoryBackend
-from convostore.contracts.backend import Change, HeadQuery, Receipt, Window
+from convostore.contracts.backend import Change, HeadQuery, Receipt, Snapshot, Window
 from convostore.errors import InvalidInput, UnavailableError
 from convostore.ids import new_id
 from convostore.interchange.json_slices import compact
@@ -17,7 +17,7 @@ from convostore.opening import Store
 from convostore.operations import import_messages as module
 from convostore.operations.import_messages import ImportReport, import_messages
 from convostore.operations.verify import verify
-from tests.interchange.conversations import content
+from tests.interchange.conversations import add, content
 
 TRANSCRIPTS = Path(__file__).parents[2] / "examples" / "transcripts"
 
@@ -110,6 +110,41 @@ async def test_what_was_said_since_stays() -> None:
     before = await content(backend)
     assert (0, 1) == ((again := await take(backend, said)).added, again.already_there)
     assert before == await content(backend)
+
+
+@pytest.mark.parametrize(
+    "owner", [("imported", "other"), ("other", "imported"), (None, "imported"), ("imported", None)]
+)
+async def test_an_id_that_is_somebody_elses_is_a_conflict(owner: tuple[str | None, str | None]) -> None:
+    """What stands under the derived id with another context or subject is named and not touched; the rest is imported."""
+    said = [b'[{"role": "user", "content": "%d"}]' % number for number in range(3)]
+    conversation_id = (await take(MemoryBackend(), said[1])).conversations[0].conversation_id
+    backend = MemoryBackend()
+    await add(backend, conversation_id, b"theirs", context=owner[0], subject_id=owner[1])
+    before = await backend.read(conversation_id, Window())
+    report = await take(backend, b"\n".join(said))
+    assert (2, 0, 2) == (report.added, report.already_there, len(report.conversations))
+    assert [(2, "conflict")] == [(each.line, each.kind) for each in report.problems]
+    assert repr(conversation_id) in report.problems[0].what
+    assert before == await backend.read(conversation_id, Window())
+
+
+async def test_an_id_taken_meanwhile_is_a_conflict() -> None:
+    """What comes into being under the derived id between looking and writing is a conflict too."""
+    said = b'[{"role": "user", "content": "a"}]'
+    blind = Blind()
+    await add(blind, (await take(MemoryBackend(), said)).conversations[0].conversation_id, b"theirs")
+    report = await take(blind, said)
+    assert (0, ["conflict"]) == (report.added, [each.kind for each in report.problems])
+
+
+class Blind(MemoryBackend):
+    """A backend whose reads never find anything."""
+
+    async def read(
+        self, conversation_id: str, window: Window | None = None, documents: object = (), /
+    ) -> Snapshot | None:
+        return None
 
 
 async def test_an_import_in_many_commits_resumes(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -76,7 +76,7 @@ def opened_file(name: str, stack: ExitStack) -> BinaryIO:
     except FileNotFoundError as error:
         raise NotFoundError(f"{name}: {error.strerror}; check the name") from error
     except IsADirectoryError as error:
-        raise NotFoundError(f"{name}: Is a folder; name the files in it, e.g. {Path(name) / '*.json'}") from error
+        raise NotFoundError(f"{name}: this is a folder; name a file in it") from error
     except OSError as error:
         raise NotFoundError(f"{name}: {error.strerror}; name a file that can be read") from error
 

@@ -16,7 +16,7 @@ from convostore.cli.printing import complain, print_json, print_table, print_tex
 from convostore.cli.viewing import conversation_wire, print_conversation, print_conversations
 from convostore.cli.wording import see_sound
 from convostore.contracts.backend import Damage, HeadPage, HeadQuery
-from convostore.errors import CorruptDataError, NotFoundError
+from convostore.errors import CorruptDataError, InvalidInput, NotFoundError
 from convostore.model.exact_json import JsonObject
 from convostore.operations.statistics import statistics
 from convostore.operations.verify import verify as verify_store
@@ -51,6 +51,8 @@ def list_(
     """
 
     async def work() -> Exit:
+        if prefix and order is not Order.ID:
+            raise InvalidInput("--prefix goes with --order id; add that")
         query = HeadQuery(
             context=UNSET if context is None else context,
             subject_id=UNSET if subject is None else subject,

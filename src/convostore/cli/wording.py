@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 
-from convostore.errors import CorruptDataError, StoreError
+from convostore.errors import ConversationNotFoundError, CorruptDataError, StoreError
 from convostore.interchange.native import DamagedStreamError, NotNativeError
 
 __all__ = ["in_words", "see_sound"]
@@ -19,6 +19,8 @@ def in_words(error: StoreError) -> str:
             f"this is not what `convostore export` writes, or its beginning is lost: {error.reason}. Take another copy of"
             " it; transcripts come in with: convostore import FILE"
         )
+    if isinstance(error, ConversationNotFoundError):
+        return f"there is no conversation {error.conversation_id!r}; see which there are with: convostore list"
     if not isinstance(error, CorruptDataError):
         return str(error)
     named = "; ".join(map(str, error.damage[:_NAMED_MAX])) + (" ..." if len(error.damage) > _NAMED_MAX else "")
