@@ -1,9 +1,9 @@
 """Taking turns: how two things are timed so that their ratio means something on a machine that others use too.
 
 The two alternate sample by sample, as in a program in which other work comes before each call, and who begins alternates by
-round. Each side does the same number of samples in a round, without the garbage collector (it runs between rounds). The first
-rounds warm caches and are thrown away. A round gives one ratio, that of the two medians in it; what is told is the median of the
-rounds' ratios, with the middle half of them as its spread.
+round. Each side does the same number of samples in a round, without the garbage collector (it runs between rounds). The
+first rounds warm caches and are thrown away. A round gives one ratio, that of the two medians in it; what is told is the median
+of the rounds' ratios, with the middle half of them as its spread.
 """
 
 from __future__ import annotations
