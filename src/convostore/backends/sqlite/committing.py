@@ -103,14 +103,14 @@ class _Log:
             return {}
         self.keys = {row[2]: row[0] for row in rows}
         try:
-            return {each.entry_id: each for each in decode_entries(rows)}
+            return {each.entry_id: each for each in decode_entries(rows, self._number << 32)}
         except NOT_WRITTEN:
             return {each.entry_id: each for row in rows for each in self._careful(row)}
 
     def _careful(self, row: Row) -> list[Entry]:
         """Decode one row; a damaged one can still be removed or replaced, but nothing can be told from its content."""
         try:
-            return decode_entries((row,))
+            return decode_entries((row,), self._number << 32)
         except NOT_WRITTEN:
             key, stamp, entry_id = row[:3]
             position = key & POSITION_MAX

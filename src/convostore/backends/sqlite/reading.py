@@ -140,34 +140,56 @@ class _Reading:
         self._damage.append(Damage(self._conversation_id, what))
 
     def _entries(self, there: StoredHead, window: Window, sound: bool) -> tuple[Entry, ...]:
+        if sound and not self._small and window.entry_ids is None and not window.changed_after:
+            streamed = self._streamed(there, window)
+            if streamed is not None:
+                return streamed
         if window.entry_ids is not None:
             rows = self._named(there.number, window)
         elif window.changed_after:
             rows = self._changed(there, window, sound)
         else:
             rows = self._range(there, window.after, window.before, window.limit, window.newest)
-            if sound and (missing := _missing(there.head, window, rows)):
+            places = [row[0] & POSITION_MAX for row in (*rows[:1], *rows[-1:])]
+            if sound and (missing := _missing(there.head, window, len(rows), places)):
                 self._damaged(missing)
         if self._small:
             rows = _small_rows(rows)
         try:
-            return tuple(decode_entries(rows))
+            return _in_order(decode_entries(rows, there.base))
         except NOT_WRITTEN:
-            entries, damage = salvage_entries(self._conversation_id, rows)
+            entries, damage = salvage_entries(self._conversation_id, rows, there.base)
         self._damage += damage
+        if not damage:
+            self._damaged("its entries do not come in their order, each once")
         return tuple(entries)
+
+    def _streamed(self, there: StoredHead, window: Window) -> tuple[Entry, ...] | None:
+        """Return the entries of a range of positions, each decoded as SQLite comes to it; None where anything is wrong."""
+        statement = self._statements.last if window.newest else self._statements.first
+        bounds = _bounds(there, window.after, window.before, window.limit)
+        try:
+            entries = decode_entries(self._connection.execute(statement, bounds), there.base)
+        except (*NOT_WRITTEN, sqlite3.DatabaseError):
+            return None  # whoever looks carefully finds out what it was
+        if window.newest:
+            entries.reverse()
+        places = [each.position for each in (*entries[:1], *entries[-1:])]
+        if _missing(there.head, window, len(entries), places):
+            return None
+        try:
+            return _in_order(entries)
+        except ValueError:
+            return None
 
     def _range(self, there: StoredHead, after: int, before: int | None, limit: int | None, newest: bool) -> list[Row]:
         """Return the first rows of a range of positions, or with `newest` the last ones, in position order."""
-        base = there.base
-        low = base + min(after, POSITION_MAX)
-        high = base + (POSITION_MAX + 1 if before is None else min(before, POSITION_MAX + 1))
+        bounds = _bounds(there, after, before, limit)
         if self._small:
             # Positions that are left bound the rows from above without looking at them.
-            left = min(high - 1, base + there.head.last_stamp) - low
+            left = min(bounds[1] - 1, there.base + there.head.last_stamp) - bounds[0]
             if min(left, there.head.entry_count, left if limit is None else limit) > small_rows_max:
                 raise TooLarge
-        bounds = (low, high, -1 if limit is None else limit)
         try:
             rows = self._connection.execute(
                 self._statements.last if newest else self._statements.first, bounds
@@ -255,8 +277,30 @@ class _Reading:
         return kept
 
 
-def _missing(head: Head, window: Window, rows: Sequence[Row]) -> str | None:
-    """Say what the head knows of a window's rows and the table does not have, None where it has all."""
+def _in_order(entries: list[Entry]) -> tuple[Entry, ...]:
+    """Return `entries`.
+
+    Raises:
+        ValueError: they are not in position order, each once: a damaged page led to some of them.
+    """
+    positions = [each.position for each in entries]
+    if sorted(set(positions)) != positions:
+        raise ValueError
+    return tuple(entries)
+
+
+def _bounds(there: StoredHead, after: int, before: int | None, limit: int | None) -> tuple[int, int, int]:
+    """Return the keys, both exclusive, between which a range of positions lies, and SQLite's word for its limit."""
+    low = there.base + min(after, POSITION_MAX)
+    high = there.base + (POSITION_MAX + 1 if before is None else min(before, POSITION_MAX + 1))
+    return low, high, -1 if limit is None else limit
+
+
+def _missing(head: Head, window: Window, found: int, places: Sequence[int]) -> str | None:
+    """Say what the head knows of a window and the table does not have, None where it has all.
+
+    `found` is how many entries the table has, `places` the first and the last one's positions.
+    """
     if not head.last_rewrite:  # only appends so far: every position up to the last is taken
         low = window.after + 1
         high = head.last_stamp if window.before is None else min(window.before - 1, head.last_stamp)
@@ -264,13 +308,12 @@ def _missing(head: Head, window: Window, rows: Sequence[Row]) -> str | None:
         if window.limit is not None and window.limit < count:
             count = window.limit
             low, high = (high - count + 1, high) if window.newest else (low, low + count - 1)
-        found = (rows[0][0] & POSITION_MAX, rows[-1][0] & POSITION_MAX) if rows else (low, high)
-        if len(rows) != count or (count and found != (low, high)):
+        if found != count or (count and [*places] != [low, high]):
             return f"of its entries {low} to {high} some are missing"
     elif not window.after and window.before is None:
         count = head.entry_count if window.limit is None else min(head.entry_count, window.limit)
-        if len(rows) != count:
-            return f"{count - len(rows)} of its {head.entry_count} entries are missing"
+        if found != count:
+            return f"{count - found} of its {head.entry_count} entries are missing"
     return None
 
 

@@ -110,8 +110,8 @@ def _split(words: object) -> tuple[str, str | None, str, int]:
     return kind, role or None, dialect, crc32(words.encode())
 
 
-def decode_entries(rows: Iterable[Row]) -> list[Entry]:
-    """Return the entries of `rows`, every one of them sound.
+def decode_entries(rows: Iterable[Row], base: int) -> list[Entry]:
+    """Return the entries of `rows`, every one of them sound and of the conversation whose keys begin at `base`.
 
     Raises:
         NOT_WRITTEN: some row is damaged; `salvage_entries` says which.
@@ -119,7 +119,9 @@ def decode_entries(rows: Iterable[Row]) -> list[Entry]:
     entries: list[Entry] = []
     append = entries.append
     for key, stamp, entry_id, words, created_at_ms, checksum, body in rows:
-        position = key & POSITION_MAX
+        position = key - base
+        if not 0 < position <= POSITION_MAX:
+            raise ValueError  # a damaged page led to another conversation
         if stamp is None:
             stamp = position
         if type(entry_id) is not str:
@@ -132,13 +134,13 @@ def decode_entries(rows: Iterable[Row]) -> list[Entry]:
     return entries
 
 
-def salvage_entries(conversation_id: str, rows: Iterable[Row]) -> tuple[list[Entry], list[Damage]]:
+def salvage_entries(conversation_id: str, rows: Iterable[Row], base: int) -> tuple[list[Entry], list[Damage]]:
     """Return the sound entries of `rows`, and what is wrong with each of the others."""
     entries: list[Entry] = []
     damage: list[Damage] = []
     for row in rows:
         try:
-            entries += decode_entries((row,))
+            entries += decode_entries((row,), base)
         except NOT_WRITTEN:
             entry_id = row[2] if type(row[2]) is str else None
             position = row[0] & POSITION_MAX
