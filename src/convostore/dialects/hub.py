@@ -114,47 +114,49 @@ def read(entry: Entry, conversation_id: str | None = None) -> Message:
     """Return the message in an entry of this dialect; free JSON in it is decoded when touched.
 
     Raises:
-        ValueError: the body is not one of this dialect.
+        CorruptDataError: the body is not one of this dialect.
     """
-    try:
-        body = _decode_body(entry.body)
-    except (msgspec.MsgspecError, UnicodeDecodeError):
-        body = _decode_with_surrogates(entry.body)
-    parts: Any = body.parts
-    if parts:
-        parts = tuple([_part_from(each) for each in parts])
-    tool_calls: Any = body.tool_calls
-    if tool_calls:
-        tool_calls = tuple([_call_from(each) for each in tool_calls])
-    return Message(
-        role=entry.role,  # type: ignore[arg-type]  # written by `write`, so it is one
-        content=body.content,
-        parts=parts,
-        tool_calls=tool_calls,
-        tool_call_id=body.tool_call_id,
-        metadata=body.metadata,
-        id=entry.entry_id,
-        conversation_id=conversation_id,
-        created_at=datetime_from_ms(entry.created_at_ms),
-    )
+    return read_all((entry,), conversation_id)[0]
 
 
-def read_all(entries: Sequence[Entry], conversation_id: str) -> list[Message]:
-    """Return the messages in entries of this dialect.
+def read_all(entries: Sequence[Entry], conversation_id: str | None) -> list[Message]:
+    """Return the messages in entries of this dialect: what `read` returns, in one loop.
 
     Raises:
         CorruptDataError: a body is not one of this dialect.
     """
-    messages = []
-    entry = None
-    try:
-        for entry in entries:
-            messages.append(read(entry, conversation_id))
-    except ValueError as error:
-        assert entry is not None
-        damage = Damage(conversation_id, f"not a {DIALECT} body: {error}", entry.position, entry.entry_id)
-        raise CorruptDataError(conversation_id, [damage]) from error
+    messages: list[Message] = []
+    append, decode = messages.append, _decode_body
+    for entry in entries:
+        try:
+            body = decode(entry.body)
+        except (msgspec.MsgspecError, UnicodeDecodeError):
+            body = _decode_again(entry, conversation_id)
+        parts: Any = body.parts
+        tool_calls: Any = body.tool_calls
+        append(
+            Message(
+                role=entry.role,  # type: ignore[arg-type]  # written by `write`, so it is one
+                content=body.content,
+                parts=tuple([_part_from(each) for each in parts]) if parts else parts,
+                tool_calls=tuple([_call_from(each) for each in tool_calls]) if tool_calls else tool_calls,
+                tool_call_id=body.tool_call_id,
+                metadata=body.metadata,
+                id=entry.entry_id,
+                conversation_id=conversation_id,
+                created_at=datetime_from_ms(entry.created_at_ms),
+            )
+        )
     return messages
+
+
+def _decode_again(entry: Entry, conversation_id: str | None) -> _Body:
+    """Read a body that msgspec refuses, for a lone surrogate in it or for damage."""
+    try:
+        return _decode_with_surrogates(entry.body)
+    except ValueError as error:
+        damage = Damage(conversation_id or "", f"not a {DIALECT} body: {error}", entry.position, entry.entry_id)
+        raise CorruptDataError(conversation_id or "", [damage]) from error
 
 
 def message_to_wire(message: Message) -> JsonObject:
