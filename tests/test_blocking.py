@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import gc
+import os
+import signal
 import threading
 import time
 from pathlib import Path
@@ -69,6 +71,30 @@ def test_a_store_that_is_forgotten_takes_its_thread_along() -> None:
     while portals() > before and time.monotonic() < deadline:
         time.sleep(0.01)
     assert before == portals()
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+@pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
+def test_a_fork_while_another_thread_calls(tmp_path: Path) -> None:
+    """A child forked while another thread holds the portal's lock opens its own loop and goes on."""
+    with blocking.open(tmp_path / "s.db") as store:
+        conversation = store.create_conversation("context", "subject")
+        with store._portal._lock:
+            child = os.fork()
+            if child == 0:
+                try:
+                    store.append_messages(conversation.id, [convostore.Message(role="user", content="child")])
+                except BaseException:  # noqa: BLE001  whatever it is, the child must not go on as a test run
+                    os._exit(1)
+                os._exit(0)
+        deadline = time.monotonic() + 30
+        while (ended := os.waitpid(child, os.WNOHANG))[0] == 0 and time.monotonic() < deadline:
+            time.sleep(0.01)
+        if ended[0] == 0:
+            os.kill(child, signal.SIGKILL)
+            os.waitpid(child, 0)
+        assert (child, 0) == ended
+        assert ["child"] == [each.content for each in store.load_messages(conversation.id)]
 
 
 def test_a_call_from_its_own_thread_is_refused() -> None:

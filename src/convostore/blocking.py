@@ -36,11 +36,15 @@ class Portal:
     """One event loop in one daemon thread, started at the first call and again in a forked child."""
 
     def __init__(self) -> None:
+        self._thread: threading.Thread
+        self._closed = False
+        self.begin_anew()
+        _portals.add(self)
+
+    def begin_anew(self) -> None:
+        """Forget the loop and the lock, which in a forked child are the parent's."""
         self._lock = threading.Lock()
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._thread: threading.Thread
-        self._pid = 0
-        self._closed = False
 
     def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
         """Run `coroutine` in the portal's loop and return its result; interrupted, cancel it.
@@ -67,8 +71,8 @@ class Portal:
         with self._lock:
             if self._closed:
                 raise ClosedError("this store was closed; open it again")
-            if self._loop is None or self._pid != os.getpid():
-                self._loop, self._pid = asyncio.new_event_loop(), os.getpid()
+            if self._loop is None:
+                self._loop = asyncio.new_event_loop()
                 self._thread = threading.Thread(
                     target=_serve, args=(self._loop,), name="convostore-portal", daemon=True
                 )
@@ -85,9 +89,21 @@ class Portal:
         """Cancel what still runs, stop the loop and wait for its thread; may be repeated."""
         with self._lock:
             loop, self._loop, self._closed = self._loop, None, True
-        if loop is not None and self._pid == os.getpid():
+        if loop is not None:
             _stop(loop)
             self._thread.join()
+
+
+_portals: weakref.WeakSet[Portal] = weakref.WeakSet()
+
+
+def _after_fork_in_child() -> None:
+    for each in list(_portals):
+        each.begin_anew()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork_in_child)
 
 
 def _serve(loop: asyncio.AbstractEventLoop) -> None:

@@ -82,3 +82,23 @@ async def test_a_call_whose_entry_was_changed_into_another_is_added_again() -> N
     messages[1]["toolCallId"] = "other"
     await store.sessions.save_messages("y", messages)
     assert 2 == (await asyncio.wait_for(store.finish_tool_call("y", "s", "success", 2), 10)).output
+
+
+@pytest.mark.parametrize("kept", ["c0", "c1"])
+async def test_a_call_and_its_answer_are_dropped_together(kept: str) -> None:
+    """A runtime drops one of two calls, and its result; the other call and its result stay as they were recorded."""
+    store = convostore.InMemoryConversationStore()
+    conversation = await store.create_conversation("context", "subject")
+    calls = (
+        convostore.ToolCallRecord("f", "c0", "pending", {}),
+        convostore.ToolCallRecord("f", "c1", "success", {}, {"success": True, "message": "m", "data": 1}),
+    )
+    asked = Message(role="assistant", content="a", tool_calls=calls)
+    await store.append_messages(conversation.id, [asked, Message(role="tool", tool_call_id="c0", content="r")])
+    messages: Any = await store.sessions.load_messages(conversation.id)
+    messages[0]["content"] = [each for each in messages[0]["content"] if each.get("id") in (None, kept)]
+    left = [messages[0], *(each for each in messages[1:] if each["toolCallId"] == kept)]
+    await store.sessions.save_messages(conversation.id, left)
+    assert left == await store.sessions.load_messages(conversation.id)
+    (shown,) = [each for each in await store.load_messages(conversation.id) if each.role == "assistant"]
+    assert [each for each in calls if each.tool_call_id == kept] == list(shown.tool_calls)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from msgspec import structs
 
 from convostore.contracts.backend import Backend, Change, NewEntry, Window
@@ -63,7 +65,18 @@ async def update(
             if expected_revision is not None and conflict.entry_id is None:
                 raise
             continue  # the entry changed since it was read; `message` replaces that too
-        return wanted
+        return _shown_after(excerpt, change.replace, wanted)
+
+
+def _shown_after(excerpt: Excerpt, replaced: Sequence[NewEntry], wanted: Message) -> Message:
+    """Return the message as a load shows it now: a result elsewhere in the log may complete a call in it."""
+    new = {each.entry_id: each for each in replaced}
+    parts = [
+        tuple(as_entry(new.get(each.entry_id, each), each.position) for each in part)
+        for part in (excerpt.before, excerpt.entries, excerpt.behind)
+    ]
+    after = Excerpt(excerpt.head, *parts)
+    return next((each for each in messages_in(after) if each.id == wanted.id), wanted)
 
 
 def _missing(conversation_id: str, message_id: str) -> NotFoundError:

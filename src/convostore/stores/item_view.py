@@ -23,7 +23,7 @@ from convostore.model.message import Message, TextPart, ToolCallRecord, ToolResu
 from convostore.model.times import datetime_from_ms, ms_from_iso
 from convostore.model.tool_output import finished, text_of
 from convostore.stores.projection import Projected, Rewriting
-from convostore.stores.transcript import Call, Transcript
+from convostore.stores.transcript import Call, Transcript, place_of
 
 __all__ = ["ItemView", "edit_call"]
 
@@ -75,7 +75,8 @@ class ItemView:
         if shown.call is None:
             return {shown.record: _with_text(record.message, {"content": ""}) if record.message.tool_calls else None}
         rewriting: dict[int, Message | JsonObject | None] = {}
-        calls = tuple(each for k, each in enumerate(record.message.tool_calls) if k != shown.call.nth)
+        nth = place_of(record.message, shown.call.nth, shown.value["toolCall"]["id"])
+        calls = tuple(each for k, each in enumerate(record.message.tool_calls) if k != nth)
         left = bool(calls or record.message.content)
         rewriting[shown.record] = structs.replace(record.message, tool_calls=calls) if left else None
         if (answer := transcript.answers.get(shown.call)) is not None:

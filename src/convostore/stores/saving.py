@@ -11,7 +11,7 @@ it is not, the next, blunter way is taken; the last one writes all but plain mes
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from typing import Final
 
 from msgspec import Struct, structs
@@ -55,19 +55,29 @@ def plan_save(
     written = [view.write(value, entry_id=mint(), now_ms=now_ms) for value in values]
     new_keys = [each.body for each in written]
     log: Sequence[Entry] = entries
+    strays = _strays(transcribe(entries, conversation_id))
     last = entries[-1].position if entries else 0
     # Nearly always the first step does it. A second one mends what the first has changed elsewhere; where the words of the
     # entries cannot say it, one of the blunter steps does, and the next two mend that.
     for way in (_Draft, _Draft, _BlunterDraft, _BlunterDraft, _BlunterDraft):
         # A change may alter what is shown elsewhere (which call a result answers), so the next step begins from what came
         # of the one before, and sees that as a difference too.
-        draft = way(view, transcribe(log, conversation_id), values, written, new_keys, mint)
+        draft = way(view, transcribe(log, conversation_id), values, written, new_keys, mint, strays)
         log = _applied(log, draft.plan(), last)
         plan = _difference(entries, log)
         after = transcribe(_applied(entries, plan, last), conversation_id)
         if [key_of(each.value) for each in view.project(after)] == new_keys:
             return plan
-    return _BluntestDraft(view, transcribe(entries, conversation_id), values, written, new_keys, mint).plan()
+    return _BluntestDraft(view, transcribe(entries, conversation_id), values, written, new_keys, mint, strays).plan()
+
+
+def _strays(transcript: Transcript) -> Set[str]:
+    """Return the ids of results that answer no call: an edit may make one seem to, which does not make it the call's."""
+    return {
+        record.entry.entry_id
+        for index, record in enumerate(transcript.records)
+        if record.message.role == "tool" and index not in transcript.answered
+    }
 
 
 def _applied(entries: Sequence[Entry], plan: Plan, last: int) -> list[Entry]:
@@ -112,12 +122,14 @@ class _Draft:
         written: Sequence[NewEntry],
         new_keys: Sequence[bytes],
         mint: Mint,
+        strays: Set[str],
     ) -> None:
         self._view = view
         self._transcript = transcript
         self._values = values
         self._written = written
         self._mint = mint
+        self._strays = strays
         self._shown = view.project(transcript)
         self._anchors = {each.record: each.anchor for each in self._shown}
         self._readings = [each.message for each in transcript.records]
@@ -206,7 +218,8 @@ class _Draft:
             record = self._transcript.records[index]
             entry = record.entry
             if change is None:
-                self._dropped.add(index)
+                if index in self._anchors or entry.entry_id not in self._strays:
+                    self._dropped.add(index)
             elif not isinstance(change, Message):
                 self._overwritten.add(index)
                 self._rewritten[index] = self._view.write(change, entry_id=entry.entry_id, now_ms=entry.created_at_ms)

@@ -28,7 +28,7 @@ from convostore.model.message import (
 from convostore.model.session_message import SessionMessage
 from convostore.model.tool_output import finished, from_object, result_in
 from convostore.stores.projection import Projected, Rewriting
-from convostore.stores.transcript import Call, Transcript
+from convostore.stores.transcript import Call, Transcript, place_of
 
 __all__ = ["SessionView"]
 
@@ -97,10 +97,12 @@ class SessionView:
             [shown.record, *transcript.folded.get(shown.record, ())]
         )
         question = transcript.answered.get(shown.record)
-        if question is not None and (call := transcript.call(question)).state != "pending":
-            # The call has this result in its own record too, and it would be shown in this one's place.
+        if question is not None:
             asking = transcript.records[question.record].message
-            rewriting[question.record] = _with_call(asking, call, finished(call, "pending", None))
+            nth = place_of(asking, question.nth, str(transcript.records[shown.record].message.tool_call_id))
+            if nth is not None and (call := asking.tool_calls[nth]).state != "pending":
+                # The call has this result in its own record too, and it would be shown in this one's place.
+                rewriting[question.record] = _with_call(asking, call, finished(call, "pending", None))
         return rewriting
 
 

@@ -20,7 +20,7 @@ from convostore.dialects import chat_item, hub, reading
 from convostore.model.message import Message, ToolCallRecord
 from convostore.model.tool_output import finished, result_in
 
-__all__ = ["Call", "Record", "Transcript", "transcribe"]
+__all__ = ["Call", "Record", "Transcript", "is_call_item", "place_of", "transcribe"]
 
 
 class Call(NamedTuple):
@@ -145,3 +145,9 @@ def _question(
     if where is not None:
         record.message = structs.replace(record.message, tool_call_id=transcript.call(where).tool_call_id)
     return where
+
+
+def place_of(message: Message, nth: int, call_id: str) -> int | None:
+    """Return where a call that was the `nth` of a message stands now, after others of it may have been dropped."""
+    places = [k for k, call in enumerate(message.tool_calls[: nth + 1]) if call.tool_call_id == call_id]
+    return places[-1] if places else None
