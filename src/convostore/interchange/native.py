@@ -16,6 +16,7 @@ from typing import Any, BinaryIO, Literal
 from msgspec import Struct, structs
 
 from convostore.contracts.backend import Backend, Damage, HeadQuery
+from convostore.contracts.walking import pages
 from convostore.errors import CorruptDataError, InvalidInput, SchemaTooNewError, StoreError
 from convostore.ids import Clock, now_ms
 from convostore.interchange.carton import Carton, pack
@@ -97,10 +98,8 @@ async def write_native(
     """
     report, digest = WriteReport(), hashlib.sha256()
     sink.write(encode_line(OpeningLine(version, clock())))
-    cursor: str | None = None
-    query = structs.replace(query or HeadQuery(order="created"), limit=page_heads_max)
-    while True:
-        page = await backend.scan_heads(structs.replace(query, cursor=cursor))
+    query = structs.replace(query or HeadQuery(order="created"), limit=page_heads_max, cursor=None)
+    async for page in pages(backend, query):
         if page.damage and damaged == "raise":
             raise CorruptDataError(page.damage[0].conversation_id, page.damage)
         report.damage += page.damage
@@ -111,9 +110,6 @@ async def write_native(
                     _write_carton(sink, carton, digest, report)
                 if progress:
                     progress(report)
-        cursor = page.cursor
-        if cursor is None:
-            break
     sink.write(encode_line(EofLine(conversations=report.conversations, sha256=digest.hexdigest())))
     return report
 

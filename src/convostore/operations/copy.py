@@ -17,11 +17,13 @@ from msgspec import Struct
 
 from convostore.contracts.backend import Backend, HeadQuery, Window
 from convostore.contracts.law import check_change
+from convostore.contracts.walking import pages
 from convostore.errors import ConflictError, CorruptDataError, InvalidInput, NotFoundError
 from convostore.interchange.carton import Carton, pack
 from convostore.interchange.native import StreamDamage, read_native
 from convostore.interchange.replay import changes, compare, replay
-from convostore.operations.verify import fingerprint, walk_heads
+from convostore.limits import page_heads_max
+from convostore.operations.verify import fingerprint
 
 __all__ = ["CopyReport", "Progress", "Refusal", "copy", "load_native"]
 
@@ -112,10 +114,10 @@ async def _check(stream: BinaryIO, progress: Progress | None) -> None:
 
 
 async def _packed(source: Backend) -> AsyncGenerator[Carton | Refusal, None]:
-    async for page in walk_heads(source, HeadQuery(order="created")):
+    async for page in pages(source, HeadQuery(order="created", limit=page_heads_max)):
         for damage in page.damage:
             yield Refusal(damage.conversation_id, f"damaged in the source: {damage}")
-        for head in page.heads:
+        for head in page.items:
             try:
                 carton = await pack(source, head.conversation_id)
             except CorruptDataError as error:

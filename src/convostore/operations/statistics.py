@@ -7,9 +7,10 @@ from typing import Final
 
 from msgspec import Struct
 
-from convostore.contracts.backend import Backend, Snapshot
+from convostore.contracts.backend import Backend, HeadQuery, Snapshot
+from convostore.contracts.walking import pages
 from convostore.interchange.chunks import Overtaken, read_chunks
-from convostore.operations.verify import walk_heads
+from convostore.limits import page_heads_max
 
 __all__ = ["Statistics", "others", "statistics"]
 
@@ -41,9 +42,9 @@ class Statistics(Struct):
 async def statistics(backend: Backend, *, progress: Callable[[Statistics], object] | None = None) -> Statistics:
     """Count everything. Cost: everything is read. What is written meanwhile may be counted or not."""
     counted = Statistics()
-    async for page in walk_heads(backend):
+    async for page in pages(backend, HeadQuery(order="created", limit=page_heads_max)):
         counted.damaged += len(page.damage)
-        for head in page.heads:
+        for head in page.items:
             first = True
             try:
                 async for chunk in read_chunks(backend, head.conversation_id, damaged="report"):

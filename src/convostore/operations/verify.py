@@ -10,9 +10,10 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 
-from msgspec import Struct, structs
+from msgspec import Struct
 
 from convostore.contracts.backend import Backend, Damage, Entry, Head, HeadQuery, SelfChecking, Snapshot
+from convostore.contracts.walking import pages
 from convostore.dialects import reading
 from convostore.errors import CorruptDataError
 from convostore.interchange.chunks import Overtaken, read_chunks, restarts_max
@@ -21,7 +22,7 @@ from convostore.limits import page_heads_max
 from convostore.model import exact_json
 from convostore.stores.heads import conversation_of
 
-__all__ = ["VerifyReport", "fingerprint", "verify", "walk_heads"]
+__all__ = ["VerifyReport", "fingerprint", "verify"]
 
 
 class VerifyReport(Struct):
@@ -38,9 +39,9 @@ async def verify(backend: Backend, *, progress: Callable[[VerifyReport], object]
     """Read every conversation and return what is wrong; `progress` is called after each."""
     report = VerifyReport()
     not_found: dict[str, Head] = {}
-    async for page in walk_heads(backend):
-        report.damage += tuple(each for each in page.damage)
-        for head in page.heads:
+    async for page in pages(backend, HeadQuery(order="created", limit=page_heads_max)):
+        report.damage += page.damage
+        for head in page.items:
             found = await _verify_one(backend, head.conversation_id)
             if found is None:
                 not_found[head.conversation_id] = head
@@ -55,24 +56,6 @@ async def verify(backend: Backend, *, progress: Callable[[VerifyReport], object]
     report.damage += tuple([each async for each in _not_found(backend, not_found)])
     report.damage += await _structure(backend)
     return report
-
-
-class HeadWalk(Struct, frozen=True):
-    """One page of a walk over all heads."""
-
-    heads: tuple[Head, ...]
-    damage: tuple[Damage, ...]
-
-
-async def walk_heads(backend: Backend, query: HeadQuery | None = None) -> AsyncIterator[HeadWalk]:
-    """Yield the heads that `query` selects (None: all, in creation order), page by page."""
-    query = structs.replace(query or HeadQuery(order="created"), limit=page_heads_max)
-    while True:
-        page = await backend.scan_heads(query)
-        yield HeadWalk(page.items, page.damage)
-        if page.cursor is None:
-            return
-        query = structs.replace(query, cursor=page.cursor)
 
 
 async def fingerprint(backend: Backend, conversation_id: str) -> str | None:
@@ -102,8 +85,8 @@ async def _not_found(backend: Backend, heads: Mapping[str, Head]) -> AsyncIterat
     """Yield what is listed once more after it was not found by its id, so that it was not deleted meanwhile."""
     if not heads:
         return
-    async for page in walk_heads(backend):
-        for head in page.heads:
+    async for page in pages(backend, HeadQuery(order="created", limit=page_heads_max)):
+        for head in page.items:
             before = heads.get(head.conversation_id)
             if before is not None and before.born == head.born:
                 yield Damage(head.conversation_id, "it is listed, but not found by its id")

@@ -10,6 +10,7 @@ from msgspec import structs
 from convostore import limits
 from convostore.contracts.backend import Backend, Change, HeadQuery, NewEntry, Snapshot, Window
 from convostore.contracts.storage_adapter import StorageAdapterMixin
+from convostore.contracts.walking import pages
 from convostore.dialects import chat_item
 from convostore.errors import (
     ConversationNotFoundError,
@@ -22,7 +23,7 @@ from convostore.errors import (
 from convostore.ids import Clock, Mint, check_id, derived_id, new_id, now_ms
 from convostore.model.chat_item import ChatConversation, ChatItem
 from convostore.model.exact_json import JsonObject
-from convostore.stores.heads import AGENT_ID, CHAT_EXTRA, TITLE, delete, encoded, field, pages
+from convostore.stores.heads import AGENT_ID, CHAT_EXTRA, TITLE, delete, encoded, field
 from convostore.stores.item_view import ItemView, edit_call
 from convostore.stores.list_saving import save_list
 from convostore.stores.saving import reworded

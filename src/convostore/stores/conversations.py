@@ -12,6 +12,7 @@ from msgspec import UNSET, UnsetType, structs
 from convostore import limits
 from convostore.contracts.backend import Backend, Change, Damage, HeadQuery, NewEntry
 from convostore.contracts.conversation_store import ConversationOrder, ConversationPage
+from convostore.contracts.walking import pages
 from convostore.dialects import hub
 from convostore.errors import (
     ConflictError,
@@ -28,7 +29,7 @@ from convostore.model.exact_json import JsonObject, JsonValue
 from convostore.model.message import Message, Role, ToolCallRecord, ToolCallState
 from convostore.model.times import datetime_from_ms, ms_from_datetime
 from convostore.stores import editing, forking, tool_calls
-from convostore.stores.heads import METADATA, RATING, RATING_COMMENT, TITLE, conversation_of, delete, encoded, pages
+from convostore.stores.heads import METADATA, RATING, RATING_COMMENT, TITLE, conversation_of, delete, encoded
 from convostore.stores.listed import listed
 from convostore.stores.loading import Selection, load
 from convostore.stores.salvaging import salvage

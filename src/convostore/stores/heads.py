@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import Mapping
 
-from msgspec import structs
-
-from convostore.contracts.backend import Backend, Change, Damage, Head, HeadPage, HeadQuery
+from convostore.contracts.backend import Backend, Change, Damage, Head
 from convostore.errors import ConversationNotFoundError, CorruptDataError, InvalidInput
 from convostore.ids import Clock, Mint
 from convostore.model import exact_json
@@ -26,7 +24,6 @@ __all__ = [
     "delete",
     "encoded",
     "field",
-    "pages",
 ]
 
 TITLE = "title"
@@ -88,16 +85,6 @@ def conversation_of(head: Head) -> Conversation:
         message_count=head.entry_count,
         revision=head.revision,
     )
-
-
-async def pages(backend: Backend, query: HeadQuery) -> AsyncIterator[HeadPage]:
-    """Yield every page of what `query` lists."""
-    while True:
-        page = await backend.scan_heads(query)
-        yield page
-        if page.cursor is None:
-            return
-        query = structs.replace(query, cursor=page.cursor)
 
 
 async def delete(backend: Backend, conversation_id: str, *, clock: Clock, mint: Mint) -> bool:

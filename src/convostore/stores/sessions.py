@@ -12,6 +12,7 @@ from msgspec import structs
 from convostore import limits
 from convostore.contracts.backend import Backend, Change, Damage, HeadQuery, Window
 from convostore.contracts.session_store import SessionRole
+from convostore.contracts.walking import pages
 from convostore.errors import CorruptDataError, InvalidInput
 from convostore.ids import Clock, Mint, check_id, new_id, now_ms
 from convostore.model import exact_json
@@ -20,7 +21,7 @@ from convostore.model.session_message import SessionMessage
 from convostore.model.times import ms_from_datetime
 from convostore.model.todo import AgentInfo, TodoItem, TodoSnapshot
 from convostore.stores.excerpt import read_excerpt
-from convostore.stores.heads import delete, pages
+from convostore.stores.heads import delete
 from convostore.stores.list_saving import save_list
 from convostore.stores.listed import listed
 from convostore.stores.loading import check_limit
